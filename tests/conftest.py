@@ -1,0 +1,42 @@
+"""What every test may ask for: databases of both kinds, and how hypothesis behaves.
+
+Fixtures that only one part of the system needs live in that part's own conftest.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests import postgres
+
+# Examples may take as long as they need, because a busy host is not a defect. In continuous
+# integration they are always the same ones, so that a change is only ever failed by itself.
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The address of a running PostgreSQL server, in the form SQLAlchemy takes."""
+    with postgres.running_server() as url:
+        yield url
+
+
+@pytest.fixture
+def fresh_postgres_url(postgres_url: str) -> Iterator[Callable[[], str]]:
+    """A function that makes a new, empty PostgreSQL database and returns its address."""
+    with ExitStack() as databases:
+        yield lambda: databases.enter_context(postgres.fresh_database(postgres_url))
+
+
+@pytest.fixture
+def fresh_sqlite_url(tmp_path: Path) -> Callable[[], str]:
+    """A function that names a new SQLite database and returns its address."""
+    numbers = count(1)
+    return lambda: f"sqlite:///{tmp_path / f'paceline-{next(numbers)}.db'}"
