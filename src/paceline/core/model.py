@@ -1,0 +1,135 @@
+"""The nouns that cross module borders: content and its parts, targets, and what the pacer is asked.
+
+Plain values only. How they are stored is the store's affair, how they are sent a provider's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from paceline.core.errors import InputError
+from paceline.core.hours import Hours
+from paceline.core.instants import Instant
+from paceline.core.states import AccountState
+
+REPLY = "reply"
+"""The action type under which replies and follow-ups are counted."""
+
+PartKind = Literal["text", "media"]
+AtClose = Literal["skip", "resume"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text or a media piece of a delivery; ``text`` is the caption of a media part.
+
+    In a campaign the strings are templates; in a rendered part they are what will be sent.
+    A captioned image is one part: one send, one token.
+    """
+
+    kind: PartKind
+    text: str = ""
+    subject: str = ""
+    html: str = ""
+    media: str | None = None
+
+    def to_mapping(self) -> dict[str, Any]:
+        optional = {"subject": self.subject, "html": self.html, "media": self.media}
+        return {"kind": self.kind, "text": self.text} | {k: v for k, v in optional.items() if v}
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any]) -> Part:
+        return cls(
+            kind=raw["kind"],
+            text=raw.get("text", ""),
+            subject=raw.get("subject", ""),
+            html=raw.get("html", ""),
+            media=raw.get("media"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What every delivery of a campaign says: its parts, in the order they are sent."""
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise InputError("a message needs at least one part", key="parts")
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [part.to_mapping() for part in self.parts]
+
+    @classmethod
+    def from_list(cls, raw: list[dict[str, Any]]) -> Content:
+        return cls(tuple(Part.from_mapping(entry) for entry in raw))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One addressee of a campaign, with the fields its templates may use."""
+
+    address: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An account's state as the pacer sees it: whether it may send at all, and since what day."""
+
+    state: AccountState = AccountState.ACTIVE
+    until_at: Instant | None = None
+    reason: str = ""
+    warm_since_at: Instant = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A delivery as far as the gates care: what it would use, and when it may go at all."""
+
+    action: str = "message"
+    parts: int = 1
+    run_id: int = 0
+    reply: bool = False
+    not_before_at: Instant = 0
+    expires_at: Instant | None = None
+    suppressed: bool = False
+    window: Hours | None = None
+    opens_at: Instant | None = None
+    closes_at: Instant | None = None
+    recipient_hours: Hours | None = None
+    contacted: tuple[Instant, ...] = ()
+    """When this recipient was last written to, newest last: what the frequency gate counts."""
+
+    @property
+    def counted_as(self) -> str:
+        """The action type whose cap this delivery uses up."""
+        return REPLY if self.reply else self.action
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Every gate is open now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Some gate is shut until ``until_at``; ``None`` means until somebody or something opens it."""
+
+    until_at: Instant | None
+    gate: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """This delivery can never go out; ``gate`` says what forbids it."""
+
+    gate: str
+    why: str
+
+
+Verdict = Go | Wait | Refuse

@@ -1,0 +1,161 @@
+"""Message templates: Jinja2 in its sandbox, strict about what is missing.
+
+A template sees the target's fields and ``target`` itself, nothing else. Autoescaping is on for
+HTML bodies only: a plain text must arrive as it was written. Whatever goes wrong in a template is
+its author's to mend, so every failure here is an ``InputError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from paceline.core.errors import InputError
+from paceline.core.model import Content, Part
+
+LONGEST_TEXT = 100_000
+"""Characters one rendered field may have: a loop in a template must not fill the memory."""
+
+LONGEST_RANGE = 1_000
+DEEPEST_LOOP = 2
+
+_NO_CHANCE_NO_MEMORY = ("cycler", "joiner", "lipsum", "namespace")
+_NO_FILTERS = ("batch", "center", "format", "indent", "random", "slice")
+_NO_METHODS = frozenset(
+    {"center", "expandtabs", "format", "format_map", "ljust", "rjust", "to_bytes", "zfill"}
+)
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """The sandbox without chance, and without what makes much out of little in one step."""
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def __init__(self, *, autoescape: bool) -> None:
+        super().__init__(
+            undefined=StrictUndefined, autoescape=autoescape, keep_trailing_newline=True
+        )
+        for name in _NO_CHANCE_NO_MEMORY:
+            del self.globals[name]
+        for name in _NO_FILTERS:
+            del self.filters[name]
+        self.globals["range"] = _short_range
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr not in _NO_METHODS and super().is_safe_attribute(obj, attr, value)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """Not wrapped: formatting by methods is not safe here at all (its widths are free)."""
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if not numbers or (operator == "**" and not _small_power(left, right)):
+            raise SecurityError(f"'{operator}' is for small numbers only")
+        return super().call_binop(context, operator, left, right)
+
+
+def _short_range(*args: int) -> range:
+    numbers = range(*args)
+    if len(numbers) > LONGEST_RANGE:
+        raise SecurityError(f"a range has at most {LONGEST_RANGE} numbers")
+    return numbers
+
+
+def _small_power(base: float, exponent: float) -> bool:
+    return abs(base) <= 10**9 and abs(exponent) <= 100
+
+
+_TEXT = _Sandbox(autoescape=False)
+_HTML = _Sandbox(autoescape=True)
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str, html: bool) -> Template:
+    try:
+        _check_loops(_TEXT.parse(source))
+        return (_HTML if html else _TEXT).from_string(source)
+    except Exception as error:
+        raise _wrong(error) from None
+
+
+@lru_cache(maxsize=512)
+def variables(source: str) -> frozenset[str]:
+    """The names a template needs from outside; one that has a default is not needed."""
+    try:
+        tree = _TEXT.parse(source)
+        _check_loops(tree)
+        # Only compiling finds a filter that does not exist.
+        _compiled(source, False)
+        return frozenset(meta.find_undeclared_variables(tree)) - _TEXT.globals.keys() - _spare(tree)
+    except Exception as error:
+        raise _wrong(error) from None
+
+
+def _spare(tree: nodes.Template) -> set[str]:
+    """Names whose absence the template itself looks after."""
+    looks = {"default", "d", "defined", "undefined"}
+    return {
+        node.node.name
+        for node in tree.find_all((nodes.Filter, nodes.Test))
+        if node.name in looks and isinstance(node.node, nodes.Name)
+    }
+
+
+def _check_loops(tree: nodes.Node, depth: int = 0) -> None:
+    """Refuses what could run for ever: macros call themselves, and loops multiply."""
+    for node in tree.iter_child_nodes():
+        if isinstance(node, nodes.Macro | nodes.CallBlock):
+            raise SecurityError("a message has no use for macros")
+        looping = isinstance(node, nodes.For)
+        if isinstance(node, nodes.For) and (node.recursive or depth == DEEPEST_LOOP):
+            raise SecurityError(f"loops may be {DEEPEST_LOOP} deep, and not recursive")
+        _check_loops(node, depth + looping)
+
+
+def _wrong(error: Exception) -> InputError:
+    if isinstance(error, InputError):
+        return error
+    line = f" (line {error.lineno})" if isinstance(error, TemplateSyntaxError) else ""
+    text = getattr(error, "message", None) or str(error) or type(error).__name__
+    return InputError(f"template: {text}{line}")
+
+
+def render(source: str, fields: Mapping[str, str], *, html: bool = False) -> str:
+    """The text for one target; a missing field is an error that names it."""
+    if "{" not in source:
+        return source
+    pieces, length = [], 0
+    try:
+        for piece in _compiled(source, html).generate(fields):
+            pieces.append(piece)
+            length += len(piece)
+            if length > LONGEST_TEXT:
+                raise InputError(f"template: renders to more than {LONGEST_TEXT} characters")
+    except Exception as error:
+        raise _wrong(error) from None
+    return "".join(pieces)
+
+
+def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
+    """A part with its templates filled in for one target."""
+    known = {**fields, "target": address}
+    return replace(
+        part,
+        text=render(part.text, known),
+        subject=render(part.subject, known),
+        html=render(part.html, known, html=True),
+    )
+
+
+def content_variables(content: Content) -> frozenset[str]:
+    """Every field the content's templates need from a target."""
+    sources = [s for part in content.parts for s in (part.text, part.subject, part.html) if s]
+    found = frozenset[str]().union(*(variables(source) for source in sources))
+    return found - {"target"}

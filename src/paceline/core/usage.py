@@ -1,0 +1,247 @@
+"""What an account has used up, as one small immutable value.
+
+It is restored from the checkpoint and the ledger when a lane starts, advanced by every send and
+outcome, and written back in the same transaction as the intent it belongs to. The pacer reads it
+and never changes it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from paceline.core.calendar import day_start_of, week_start
+from paceline.core.health import Window, throttled_interval_us
+from paceline.core.instants import Instant
+from paceline.core.model import Ask
+from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.policy import Policy
+
+RUNS_REMEMBERED = 16
+"""Error windows kept per account; the runs that settled longest ago are forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The state of every limit of one account."""
+
+    tat_at: Instant = 0
+    """GCRA's theoretical arrival time: the instant at which the bucket is full again."""
+    last_at: Instant | None = None
+    """The last paced send; replies do not move it."""
+    gap_us: int = 0
+    """The spacing to keep after ``last_at``: drawn once, with the send, and stored."""
+    batch_position: int = 0
+    day_at: Instant = 0
+    day: Mapping[str, int] = field(default_factory=dict)
+    week_at: Instant = 0
+    week: Mapping[str, int] = field(default_factory=dict)
+    day_sends: int = 0
+    day_bounces: int = 0
+    hold_until_at: Instant = 0
+    hold_reason: str = ""
+    setbacks: int = 0
+    """Throttles and outages in a row: each doubles the wait."""
+    throttled_at: Instant | None = None
+    health: Mapping[int, Window] = field(default_factory=dict)
+
+    def window_of(self, run_id: int) -> Window:
+        return self.health.get(run_id, Window())
+
+    def used_on(self, day_at: Instant, action: str) -> int:
+        return self.day.get(action, 0) if day_at == self.day_at else 0
+
+    def used_in_week(self, week_at: Instant, action: str) -> int:
+        return self.week.get(action, 0) if week_at == self.week_at else 0
+
+
+def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Random) -> Usage:
+    """Usage after one part of ``ask`` was sent at ``at``; the next gap is drawn here, once."""
+    used = _rolled(usage, policy, at)
+    action = ask.counted_as
+    paced = not ask.reply
+    tat_at = usage.tat_at
+    if policy.rate is not None:
+        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
+        tat_at = max(tat_at, at) + interval_us
+    return Usage(
+        tat_at=tat_at,
+        last_at=at if paced else usage.last_at,
+        gap_us=_draw_gap_us(policy, rng) if paced else usage.gap_us,
+        batch_position=_next_position(usage, policy) if paced else usage.batch_position,
+        day_at=used.day_at,
+        day=_plus(used.day, action, 1),
+        week_at=used.week_at,
+        week=_plus(used.week, action, 1),
+        day_sends=used.day_sends,
+        day_bounces=used.day_bounces,
+        hold_until_at=usage.hold_until_at,
+        hold_reason=usage.hold_reason,
+        setbacks=usage.setbacks,
+        throttled_at=usage.throttled_at,
+        health=usage.health,
+    )
+
+
+def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
+    """Usage after a further part of a delivery that has started: a token and a slot, no new gap."""
+    used = _rolled(usage, policy, at)
+    tat_at = usage.tat_at
+    if policy.rate is not None:
+        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
+        tat_at = max(tat_at, at) + interval_us
+    return replace(
+        used,
+        tat_at=tat_at,
+        last_at=usage.last_at if ask.reply else at,
+        day=_plus(used.day, ask.counted_as, 1),
+        week=_plus(used.week, ask.counted_as, 1),
+    )
+
+
+def started(usage: Usage, at: Instant, policy: Policy, reply: bool) -> Usage:
+    """Usage corrected to the instant the provider was really called.
+
+    The intent was committed a little earlier; counting from the call is what keeps two effects
+    as far apart as the policy says, however long the commit took.
+    """
+    tat_at = usage.tat_at
+    if policy.rate is not None:
+        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
+        tat_at = max(tat_at, at + interval_us)
+    return replace(usage, tat_at=tat_at, last_at=usage.last_at if reply else at)
+
+
+def settle(usage: Usage, ask: Ask, outcome: Outcome, intent_at: Instant, run_id: int) -> Usage:
+    """Usage after the provider's answer: a refusal gives its slot back, never its token."""
+    day, week = usage.day, usage.week
+    if outcome.refused:
+        if intent_at >= usage.day_at:
+            day = _plus(day, ask.counted_as, -1)
+        if intent_at >= usage.week_at:
+            week = _plus(week, ask.counted_as, -1)
+    accepted = outcome.kind is OutcomeKind.ACCEPTED
+    bounced = outcome.kind is OutcomeKind.BOUNCED
+    return replace(
+        usage,
+        day=day,
+        week=week,
+        day_sends=usage.day_sends + (accepted or bounced),
+        day_bounces=usage.day_bounces + bounced,
+        setbacks=0 if accepted else usage.setbacks,
+        health=_remembered(usage.health, run_id, usage.window_of(run_id).after(outcome)),
+    )
+
+
+def hold(usage: Usage, until_at: Instant, reason: str, throttled_at: Instant | None) -> Usage:
+    """Usage with the whole account held back, because the provider asked for it or is away."""
+    return replace(
+        usage,
+        hold_until_at=max(usage.hold_until_at, until_at),
+        hold_reason=reason,
+        setbacks=usage.setbacks + 1,
+        throttled_at=throttled_at if throttled_at is not None else usage.throttled_at,
+    )
+
+
+def forget_run(usage: Usage, run_id: int) -> Usage:
+    """Usage with a run's error window cleared: a person resumed it and takes responsibility."""
+    return replace(usage, health={k: v for k, v in usage.health.items() if k != run_id})
+
+
+def recounted(
+    usage: Usage,
+    *,
+    day_at: Instant,
+    day: Mapping[str, int],
+    week_at: Instant,
+    week: Mapping[str, int],
+) -> Usage:
+    """Usage with the caps' counts as the ledger has them: the ledger is the truth."""
+    same_day = day_at == usage.day_at
+    return replace(
+        usage,
+        day_at=day_at,
+        day=day,
+        week_at=week_at,
+        week=week,
+        day_sends=usage.day_sends if same_day else 0,
+        day_bounces=usage.day_bounces if same_day else 0,
+    )
+
+
+def uncounted(after: Usage, before: Usage) -> Usage:
+    """``after`` with the counts of ``before``: an attempt that never had an intent took no slot."""
+    return replace(after, day=before.day, week=before.week)
+
+
+def encode(usage: Usage) -> dict[str, Any]:
+    """The checkpoint as plain JSON values.
+
+    The caps' counts are left out: the ledger is asked for them, and a cap bounds what is asked.
+    """
+    return {
+        "tat_at": usage.tat_at,
+        "last_at": usage.last_at,
+        "gap_us": usage.gap_us,
+        "batch_position": usage.batch_position,
+        "day_at": usage.day_at,
+        "day_sends": usage.day_sends,
+        "day_bounces": usage.day_bounces,
+        "hold_until_at": usage.hold_until_at,
+        "hold_reason": usage.hold_reason,
+        "setbacks": usage.setbacks,
+        "throttled_at": usage.throttled_at,
+        "health": {str(run): [f"{w.bits:x}", w.size] for run, w in usage.health.items()},
+    }
+
+
+def decode(raw: Mapping[str, Any]) -> Usage:
+    health = {int(run): Window(int(bits, 16), size) for run, (bits, size) in raw["health"].items()}
+    return Usage(**{**raw, "health": health})
+
+
+def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:
+    """Counts start anew when ``at`` lies in a later day or week of the account's zone."""
+    zone = policy.day_zone
+    day_at, week_at = day_start_of(at, zone), week_start(at, zone)
+    if day_at == usage.day_at and week_at == usage.week_at:
+        return usage
+    fresh_day = day_at != usage.day_at
+    return replace(
+        usage,
+        day_at=day_at,
+        day={} if fresh_day else usage.day,
+        day_sends=0 if fresh_day else usage.day_sends,
+        day_bounces=0 if fresh_day else usage.day_bounces,
+        week_at=week_at,
+        week=usage.week if week_at == usage.week_at else {},
+    )
+
+
+def _draw_gap_us(policy: Policy, rng: random.Random) -> int:
+    drawn_us = policy.spacing.draw(rng) if policy.spacing is not None else 0
+    return max(drawn_us, policy.min_gap_us)
+
+
+def _next_position(usage: Usage, policy: Policy) -> int:
+    if policy.batch is None:
+        return 0
+    full = usage.batch_position >= policy.batch.size
+    return 1 if full else usage.batch_position + 1
+
+
+def _plus(counts: Mapping[str, int], action: str, by: int) -> Mapping[str, int]:
+    return {**counts, action: max(0, counts.get(action, 0) + by)}
+
+
+def _remembered(health: Mapping[int, Window], run_id: int, window: Window) -> Mapping[int, Window]:
+    if not run_id or (window.size == 0 and run_id not in health):
+        return health
+    kept = {run: w for run, w in health.items() if run != run_id}
+    while len(kept) >= RUNS_REMEMBERED:
+        kept.pop(next(iter(kept)))
+    kept[run_id] = window
+    return kept
