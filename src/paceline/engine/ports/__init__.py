@@ -1,0 +1,114 @@
+"""What the engine asks of the outside: a store, drivers, a clock, and the values they exchange.
+
+Protocols and plain records only; no behaviour. The store is synchronous, so that a simulator can
+run it inline; the journal decides on which thread it runs. Every method of a ``Tx`` belongs to one
+transaction: the caller opens it, the store never commits by itself.
+
+Times are instants in µs. ``Tx.now`` is the database's own clock, which alone decides about leases.
+"""
+
+from __future__ import annotations
+
+from paceline.engine.ports.path import (
+    Intent,
+    LaneResult,
+    LaneUnit,
+    Path,
+    Restored,
+    Settlement,
+)
+from paceline.engine.ports.providers import (
+    Capabilities,
+    Clock,
+    Driver,
+    Finding,
+    Found,
+    Message,
+    Provider,
+    Providers,
+    Uploaded,
+)
+from paceline.engine.ports.records import (
+    Account,
+    Campaign,
+    Delivery,
+    Event,
+    LaneRow,
+    Lease,
+    LedgerRow,
+    Media,
+    NewDelivery,
+    ProcessRow,
+    Run,
+    RunKind,
+    Upload,
+)
+from paceline.engine.ports.store import (
+    Journal,
+    Store,
+    Tx,
+    Work,
+)
+from paceline.engine.ports.subjects import (
+    Accounts,
+    Audit,
+    Campaigns,
+    Deliveries,
+    Events,
+    Lanes,
+    Ledger,
+    MediaShelf,
+    Policies,
+    Processes,
+    Runs,
+    Settings,
+    Suppressions,
+)
+
+__all__ = [
+    "Account",
+    "Accounts",
+    "Audit",
+    "Campaign",
+    "Campaigns",
+    "Capabilities",
+    "Clock",
+    "Deliveries",
+    "Delivery",
+    "Driver",
+    "Event",
+    "Events",
+    "Finding",
+    "Found",
+    "Intent",
+    "Journal",
+    "LaneResult",
+    "LaneRow",
+    "LaneUnit",
+    "Lanes",
+    "Lease",
+    "Ledger",
+    "LedgerRow",
+    "Media",
+    "MediaShelf",
+    "Message",
+    "NewDelivery",
+    "Path",
+    "Policies",
+    "ProcessRow",
+    "Processes",
+    "Provider",
+    "Providers",
+    "Restored",
+    "Run",
+    "RunKind",
+    "Runs",
+    "Settings",
+    "Settlement",
+    "Store",
+    "Suppressions",
+    "Tx",
+    "Upload",
+    "Uploaded",
+    "Work",
+]

@@ -1,0 +1,129 @@
+"""The message path: what a lane asks of the store for every message it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from paceline.core.instants import Instant
+from paceline.core.outcome import Outcome
+from paceline.core.states import DeliveryState
+from paceline.engine.ports.records import Account, Delivery, Lease, LedgerRow, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """The wish to send one part, written before the provider is called.
+
+    ``starts`` tells the first part sent in this attempt, which takes the delivery from ``ready`` to
+    ``sending`` under every guard, from a further part of a delivery that is already on its way.
+    """
+
+    delivery_id: int
+    run_id: int
+    part: int
+    attempt: int
+    action: str
+    at: Instant
+    policy_id: int
+    starts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of one intent: its ledger row, and what the delivery becomes.
+
+    ``state`` is ``SENDING`` while further parts are to come. ``due_at`` must be given exactly for
+    ``READY``, and may be given for ``UNKNOWN`` (when to ask the provider again).
+    """
+
+    delivery_id: int
+    run_id: int
+    part: int
+    attempt: int
+    action: str
+    intent_at: Instant
+    started_at: Instant | None
+    settled_at: Instant
+    outcome: Outcome
+    policy_id: int
+    state: DeliveryState
+    due_at: Instant | None = None
+    parts_done: int = 0
+    retries: int = 0
+    reason: str = ""
+    latency_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUnit:
+    """One lane's unit of work: what it settles, what it intends next, and its usage after both.
+
+    ``usage`` is the encoded checkpoint; it is written only while the lease still holds.
+    """
+
+    lease: Lease
+    revision: int
+    usage: str | None = None
+    settlements: tuple[Settlement, ...] = ()
+    intent: Intent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneResult:
+    """Whether the lease held, each settlement changed its delivery, and the intent passed."""
+
+    held: bool
+    settled: tuple[bool, ...]
+    intended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Everything a lane needs to begin, read in one transaction."""
+
+    account: Account
+    revision: int
+    checkpoint: Mapping[str, Any] | None
+    stopped: bool
+    runs: tuple[Run, ...]
+    """Runs with deliveries of this account that are not settled, in every run state."""
+
+
+class Path(Protocol):
+    """The hot path. One call for a whole group: hand-tuned per database."""
+
+    def apply(self, units: Sequence[LaneUnit]) -> list[LaneResult]:
+        """Settle, then checkpoint, then intend, for all units at once.
+
+        * A settlement always appends its ledger row (once: a repeated one is ignored), and changes
+          the delivery only where its ``attempts`` equals ``attempt`` and its state is ``sending``
+          or ``unknown``; it needs no lease, because an outcome is true whoever reports it.
+          ``SENDING`` as the new state only moves ``parts_done``. ``sent_at`` is set with ``SENT``.
+        * The checkpoint is written where the lane's generation and owner match.
+        * An intent passes only if, in the same transaction: the generation and owner match, the
+          owner's lease runs beyond ``Tx.now``, the lane's revision matches, nothing is stopped by
+          ``Settings.stopped``, the run is ``running``, the target is not suppressed, the delivery
+          belongs to this account, is ``ready`` and has ``attempts = attempt - 1``. With ``starts``
+          false instead: generation, owner, lease, not stopped, not suppressed, and the delivery
+          is ``sending`` with ``attempts = attempt`` and ``parts_done = part``.
+          It sets ``sending``, ``attempts`` and clears ``due_at``; it appends its ledger row with
+          ``slots`` 1.
+        * Counters follow every change of state.
+        No takeover, pause, stop or suppression that has committed may be missed, and none may slip
+        in between the guard and the commit.
+        """
+        ...
+
+    def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
+        """The next deliveries of one run on one account, oldest due first: a read, not a claim."""
+        ...
+
+    def next_due_at(self, account_id: int, run_id: int) -> Instant | None: ...
+
+    def restore(self, account_id: int) -> Restored | None: ...
+
+    def stranded(self, account_id: int) -> list[tuple[Delivery, LedgerRow | None]]:
+        """Deliveries left in ``sending``, each with the latest intent that has no outcome."""
+        ...

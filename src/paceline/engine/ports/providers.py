@@ -1,0 +1,101 @@
+"""What the engine asks of a provider, and of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from paceline.core.instants import Instant
+from paceline.core.model import Part
+from paceline.core.outcome import Outcome
+from paceline.engine.ports.records import Account, Media
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a driver can do; a campaign that needs more is refused before it starts."""
+
+    channel: str
+    actions: frozenset[str]
+    media: bool = False
+    groups: bool = False
+    receipts: bool = False
+    templates: bool = False
+    finds: bool = False
+    proves_absence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One part, rendered, on its way to one target."""
+
+    key: str
+    target: str
+    action: str
+    part: Part
+    handle: str | None = None
+    """The provider's handle of the part's media, from an earlier upload."""
+
+
+Finding = Literal["present", "absent", "unclear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    finding: Finding
+    provider_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    handle: str
+    expires_at: Instant | None = None
+
+
+class Driver(Protocol):
+    """An open account at a provider. Effects only: no pace, no retries, no policy."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this account can do: the provider's capabilities, or fewer."""
+        ...
+
+    async def send(self, message: Message) -> Outcome: ...
+
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome: ...
+
+    async def find(self, key: str) -> Found: ...
+
+    async def close(self) -> None: ...
+
+
+class Provider(Protocol):
+    """A kind of account: what it can do, what it needs to know, how to open one."""
+
+    name: str
+    capabilities: Capabilities
+
+    def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The account's settings, validated and complete; ``InputError`` names the bad key."""
+        ...
+
+    async def open(self, account: Account) -> Driver:
+        """``ProviderRefused`` when the credentials are bad, ``ProviderError`` when it is away."""
+        ...
+
+
+class Providers(Protocol):
+    def get(self, name: str) -> Provider: ...
+
+    def names(self) -> list[str]: ...
+
+
+class Clock(Protocol):
+    """Time as the process sees it."""
+
+    def now(self) -> Instant: ...
+
+    def monotonic_us(self) -> int: ...
+
+    async def sleep_until(self, at: Instant) -> None: ...

@@ -1,0 +1,196 @@
+"""The rows the engine and the store exchange, as plain immutable records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from paceline.core.instants import Instant
+from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+
+RunKind = Literal["campaign", "direct"]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A sending identity; ``policy`` is the effective one, ``policy_id`` its version."""
+
+    id: int
+    name: str
+    provider: str
+    address: str
+    settings: Mapping[str, Any]
+    policy_name: str | None
+    overrides: Mapping[str, Any]
+    policy_id: int
+    policy: Mapping[str, Any]
+    state: AccountState
+    state_reason: str
+    state_until_at: Instant | None
+    warm_since_at: Instant
+    created_at: Instant
+    removed_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    id: int
+    name: str
+    kind: RunKind
+    state: CampaignState
+    content: list[dict[str, Any]]
+    settings: Mapping[str, Any]
+    reason: str
+    created_at: Instant
+    launched_at: Instant | None
+    finished_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One firing of a campaign. ``content`` is the campaign's, carried along for the lane."""
+
+    id: int
+    campaign_id: int
+    campaign: str
+    kind: RunKind
+    state: RunState
+    total: int
+    window: str | None
+    opens_at: Instant | None
+    closes_at: Instant | None
+    priority: int
+    content: list[dict[str, Any]]
+    reason: str
+    started_at: Instant | None
+    finished_at: Instant | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    id: int
+    run_id: int
+    account_id: int
+    position: int
+    target: str
+    fields: Mapping[str, str]
+    content: list[dict[str, Any]] | None
+    """Its own content, where it has one; else the campaign's counts."""
+    action: str
+    reply: bool
+    state: DeliveryState
+    scheduled_at: Instant
+    due_at: Instant | None
+    expires_at: Instant | None
+    recipient_hours: str | None
+    parts_done: int
+    attempts: int
+    retries: int
+    reason: str
+    provider_id: str | None
+    sent_at: Instant | None
+    suppressed: bool = False
+    """Whether the target is suppressed at the time of reading; the intent asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """What is needed to create a delivery. ``due_at`` makes it ready; without it it is planned."""
+
+    run_id: int
+    account_id: int
+    position: int
+    target: str
+    scheduled_at: Instant
+    due_at: Instant | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    content: list[dict[str, Any]] | None = None
+    action: str = "message"
+    reply: bool = False
+    expires_at: Instant | None = None
+    recipient_hours: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    account_id: int
+    generation: int
+    owner: int | None
+    revision: int
+    wake_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a lane must show to commit an intent."""
+
+    account_id: int
+    process_id: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    id: int
+    name: str
+    started_at: Instant
+    lease_until_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One line of the ledger: an ``intent``, its ``outcome``, or the ``resolution`` of a doubt.
+
+    A resolution is what was found out later about an attempt whose outcome was unknown.
+    """
+
+    delivery_id: int
+    part: int
+    attempt: int
+    kind: Literal["intent", "outcome", "resolution"]
+    account_id: int
+    run_id: int
+    action: str
+    at: Instant
+    intent_at: Instant
+    started_at: Instant | None
+    slots: int
+    policy_id: int
+    generation: int
+    outcome: str | None = None
+    code: str = ""
+    reason: str = ""
+    provider_id: str | None = None
+    latency_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    account_id: int
+    media_id: str
+    handle: str
+    uploaded_at: Instant
+    expires_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A media file, named by the SHA-256 of its bytes."""
+
+    id: str
+    name: str
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    id: int
+    at: Instant
+    kind: str
+    text: str
+    account_id: int | None = None
+    run_id: int | None = None
+    delivery_id: int | None = None

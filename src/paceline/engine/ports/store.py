@@ -1,0 +1,100 @@
+"""Transactions, the store that opens them, and the journal that groups them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from paceline.core.instants import Instant
+from paceline.engine.ports.path import LaneResult, LaneUnit, Path
+from paceline.engine.ports.subjects import (
+    Accounts,
+    Audit,
+    Campaigns,
+    Deliveries,
+    Events,
+    Lanes,
+    Ledger,
+    MediaShelf,
+    Policies,
+    Processes,
+    Runs,
+    Settings,
+    Suppressions,
+)
+
+T = TypeVar("T")
+
+
+class Tx(Protocol):
+    """One transaction over everything that is stored."""
+
+    @property
+    def now(self) -> Instant:
+        """The database's clock."""
+        ...
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def policies(self) -> Policies: ...
+    @property
+    def campaigns(self) -> Campaigns: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
+    def lanes(self) -> Lanes: ...
+    @property
+    def processes(self) -> Processes: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def media(self) -> MediaShelf: ...
+    @property
+    def suppressions(self) -> Suppressions: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def audit(self) -> Audit: ...
+
+
+class Store(Protocol):
+    """A database that has been opened and found to have the right schema."""
+
+    def write(self) -> AbstractContextManager[Tx]:
+        """A write transaction: committed at the end of the block, rolled back by an exception."""
+        ...
+
+    def read(self) -> AbstractContextManager[Tx]:
+        """A consistent read."""
+        ...
+
+    def analyse(self) -> None:
+        """Refresh the planner's statistics after a bulk insert."""
+        ...
+
+    def close(self) -> None: ...
+
+
+Work = Callable[[Tx], T]
+
+
+class Journal(Protocol):
+    """The one way into the store for everything that runs in the event loop."""
+
+    async def write(self, work: Work[T]) -> T:
+        """Run ``work`` in a group with others; the answer comes when the group is durable."""
+        ...
+
+    async def read(self, work: Work[T]) -> T: ...
+
+    async def submit(self, unit: LaneUnit) -> LaneResult:
+        """A lane's unit, merged with those of other lanes into one statement per kind."""
+        ...

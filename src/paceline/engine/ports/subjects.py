@@ -1,0 +1,355 @@
+"""What is stored, subject by subject: the statements that are not on the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from paceline.core.instants import Instant
+from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+from paceline.engine.ports.records import (
+    Account,
+    Campaign,
+    Delivery,
+    Event,
+    LaneRow,
+    Lease,
+    LedgerRow,
+    Media,
+    NewDelivery,
+    ProcessRow,
+    Run,
+    RunKind,
+    Upload,
+)
+
+
+class Accounts(Protocol):
+    def add(
+        self,
+        *,
+        name: str,
+        provider: str,
+        address: str,
+        settings: Mapping[str, Any],
+        policy_name: str | None,
+        overrides: Mapping[str, Any],
+        policy_id: int,
+        at: Instant,
+    ) -> Account:
+        """Also creates its lane. A name in use raises ``ConflictError``."""
+        ...
+
+    def get(self, account_id: int) -> Account: ...
+
+    def find(self, name: str) -> Account | None: ...
+
+    def list(self, *, with_removed: bool = False) -> list[Account]: ...
+
+    def update(self, account_id: int, **changes: Any) -> None:
+        """Set address, settings, policy_name, overrides, policy_id, warm_since_at or removed_at."""
+        ...
+
+    def move(
+        self,
+        account_id: int,
+        event: str,
+        *,
+        reason: str = "",
+        until_at: Instant | None = None,
+    ) -> AccountState | None:
+        """Apply an event where the state allows it; the new state, or None."""
+        ...
+
+
+class Policies(Protocol):
+    def version(self, name: str | None, body: Mapping[str, Any], at: Instant) -> int:
+        """The id of this exact body, stored anew only if it was never seen under this name."""
+        ...
+
+    def body(self, policy_id: int) -> Mapping[str, Any]: ...
+
+
+class Campaigns(Protocol):
+    def add(
+        self,
+        *,
+        name: str,
+        kind: RunKind,
+        content: list[dict[str, Any]],
+        settings: Mapping[str, Any],
+        at: Instant,
+    ) -> Campaign:
+        """A name in use raises ``ConflictError``."""
+        ...
+
+    def get(self, campaign_id: int) -> Campaign: ...
+
+    def find(self, name: str) -> Campaign | None: ...
+
+    def list(self) -> list[Campaign]: ...
+
+    def move(
+        self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
+    ) -> CampaignState | None: ...
+
+
+class Runs(Protocol):
+    def add(
+        self,
+        *,
+        campaign_id: int,
+        window: str | None = None,
+        opens_at: Instant | None = None,
+        closes_at: Instant | None = None,
+        priority: int = 0,
+        state: RunState = RunState.WAITING,
+        at: Instant,
+    ) -> Run: ...
+
+    def get(self, run_id: int) -> Run: ...
+
+    def of_campaign(self, campaign_id: int) -> list[Run]: ...
+
+    def move(
+        self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
+    ) -> RunState | None: ...
+
+    def counts(self, run_id: int) -> dict[DeliveryState, int]:
+        """Deliveries by state, from the counters; every state is present."""
+        ...
+
+    def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
+
+    def awaiting_proof(self, run_id: int) -> bool:
+        """Whether some unknown delivery of the run will still be asked about by itself."""
+        ...
+
+
+class Deliveries(Protocol):
+    def add(self, rows: Iterable[NewDelivery], at: Instant) -> int:
+        """Bulk insert in bounded memory, counters and run totals kept; returns how many."""
+        ...
+
+    def add_one(self, row: NewDelivery, at: Instant) -> int:
+        """The same for a single delivery; returns its id."""
+        ...
+
+    def get(self, delivery_id: int) -> Delivery:
+        """``NotFoundError`` if there is none."""
+        ...
+
+    def release(self, run_id: int, due_at: Instant, at: Instant) -> int:
+        """``planned → ready`` for a whole run, due at the later of ``due_at`` and the plan."""
+        ...
+
+    def move(
+        self,
+        delivery_id: int,
+        event: str,
+        *,
+        at: Instant,
+        due_at: Instant | None = None,
+        reason: str = "",
+        retries: int | None = None,
+        parts_done: int | None = None,
+        provider_id: str | None = None,
+    ) -> DeliveryState | None:
+        """Apply an event where the state allows it; the new state, or None."""
+        ...
+
+    def move_all(
+        self,
+        run_id: int,
+        event: str,
+        *,
+        at: Instant,
+        reason: str = "",
+        account_id: int | None = None,
+    ) -> int:
+        """The same for every delivery of a run (on one account) in a state that allows it."""
+        ...
+
+    def postpone(
+        self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None
+    ) -> bool:
+        """Move the due instant of a waiting (ready or unknown) delivery, and why it waits."""
+        ...
+
+    def page(
+        self,
+        *,
+        run_id: int | None = None,
+        account_id: int | None = None,
+        state: DeliveryState | None = None,
+        after_id: int = 0,
+        limit: int = 1000,
+    ) -> list[Delivery]:
+        """Keyset paging by id."""
+        ...
+
+    def contacted(
+        self, targets: Sequence[str], since_at: Instant
+    ) -> dict[str, tuple[Instant, ...]]:
+        """When each target was sent something since then, by any account, oldest first."""
+        ...
+
+
+class Lanes(Protocol):
+    def get(self, account_id: int) -> LaneRow: ...
+
+    def due(self, process_id: int, limit: int) -> list[LaneRow]:
+        """Lanes for this process to look at now: due and free, orphaned, or ours and touched."""
+        ...
+
+    def next_wake_at(self) -> Instant | None:
+        """The earliest wake of a free lane."""
+        ...
+
+    def take(self, account_id: int, process_id: int) -> LaneRow | None:
+        """Own the lane (generation + 1, no wake) if it is free or its owner's lease ran out."""
+        ...
+
+    def quiet(self, lease: Lease, revision: int) -> bool:
+        """Clear the wake of an owned lane that has seen ``revision``."""
+        ...
+
+    def park(self, lease: Lease, revision: int, wake_at: Instant | None) -> bool:
+        """Give the lane back until ``wake_at``; refused when something has touched it since."""
+        ...
+
+    def release(self, lease: Lease, wake_at: Instant | None = None) -> bool:
+        """Give the lane back, due at ``wake_at`` or now: the process stops or the lane crashed."""
+        ...
+
+    def touch(self, account_id: int, wake_at: Instant) -> None:
+        """Something changed for this account: revision + 1, and wake no later than ``wake_at``."""
+        ...
+
+    def touch_run(self, run_id: int, wake_at: Instant) -> None:
+        """The same for every account with unsettled deliveries in the run."""
+        ...
+
+    def touch_all(self, wake_at: Instant) -> None: ...
+
+    def owned(self, process_id: int) -> int: ...
+
+
+class Processes(Protocol):
+    def join(self, name: str, lease_us: int) -> ProcessRow: ...
+
+    def renew(self, process_id: int, lease_us: int) -> Instant | None:
+        """The new end of the lease by database time; None if the row is gone."""
+        ...
+
+    def leave(self, process_id: int) -> None:
+        """Give back every lane and forget the process."""
+        ...
+
+    def list(self) -> list[ProcessRow]: ...
+
+    def bury(self, older_than_us: int) -> int:
+        """Forget processes whose lease ran out long ago and that own nothing."""
+        ...
+
+
+class Ledger(Protocol):
+    def counts(self, account_id: int, since_at: Instant) -> dict[str, int]:
+        """Slots used per action type by intents made since then."""
+        ...
+
+    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
+        """Accepted-or-bounced sends, and bounces, of intents made since then."""
+        ...
+
+    def append(self, row: LedgerRow) -> bool:
+        """For outcomes settled outside a lane; a row that exists already is left alone."""
+        ...
+
+    def of_delivery(self, delivery_id: int) -> list[LedgerRow]: ...
+
+    def walk(self, account_id: int, since_at: Instant = 0) -> Iterator[LedgerRow]:
+        """The account's ledger in the order of ``intent_at``, streamed."""
+        ...
+
+
+class MediaShelf(Protocol):
+    def put(self, name: str, mime: str, content: bytes, at: Instant) -> Media: ...
+
+    def get(self, media_id: str) -> Media | None: ...
+
+    def read(self, media_id: str) -> bytes: ...
+
+    def upload_of(self, account_id: int, media_id: str) -> Upload | None: ...
+
+    def uploaded(self, upload: Upload) -> None: ...
+
+    def uploads(self, account_id: int | None = None) -> list[Upload]: ...
+
+
+class Suppressions(Protocol):
+    def add(self, address: str, reason: str, source: str, at: Instant) -> bool: ...
+
+    def remove(self, address: str) -> bool: ...
+
+    def has(self, address: str) -> bool: ...
+
+    def list(self) -> list[tuple[str, str, str, Instant]]: ...
+
+
+class Settings(Protocol):
+    def get(self, key: str) -> Any: ...
+
+    def put(self, key: str, value: Any) -> None: ...
+
+    def stopped(self) -> str | None:
+        """Why everything is stopped, or None."""
+        ...
+
+    def stop(self, reason: str) -> None: ...
+
+    def go_on(self) -> None: ...
+
+    def fence(self) -> None:
+        """Wait until every intent under way has committed, and hold new ones until this commits.
+
+        Called first by every command that must be in force before the next message.
+        """
+        ...
+
+
+class Events(Protocol):
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        at: Instant,
+        account_id: int | None = None,
+        run_id: int | None = None,
+        delivery_id: int | None = None,
+    ) -> None: ...
+
+    def latest(
+        self, *, account_id: int | None = None, run_id: int | None = None, limit: int = 20
+    ) -> list[Event]: ...
+
+
+class Audit(Protocol):
+    """Reads for ``verify`` that recount what the counters claim."""
+
+    def recount(self) -> list[str]:
+        """Every difference between counters, run totals and the deliveries themselves, in words."""
+        ...
+
+    def accepted_twice(self) -> list[tuple[int, int, int]]:
+        """Delivery, part and number of accepted outcomes, where there is more than one."""
+        ...
+
+    def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
+        """Deliveries whose intent came after their target's suppression, with both instants."""
+        ...
+
+    def misplaced(self) -> list[str]:
+        """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
+        ...

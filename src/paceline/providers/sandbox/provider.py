@@ -1,0 +1,220 @@
+"""The driver itself: calls that take their time, leave an effect in the log, and answer.
+
+What happens to a call is decided in ``behaviour.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from paceline.core.durations import Span
+from paceline.core.errors import ProviderError, ProviderRefused
+from paceline.core.instants import Instant
+from paceline.core.outcome import Outcome
+from paceline.engine.ports import (
+    Account,
+    Capabilities,
+    Clock,
+    Driver,
+    Found,
+    Media,
+    Message,
+    Uploaded,
+)
+from paceline.providers.sandbox import behaviour
+from paceline.providers.sandbox.behaviour import Chance, Decision
+from paceline.providers.sandbox.effects import Effect, Effects, PartDigest
+from paceline.providers.sandbox.settings import SandboxSettings, read_settings
+from paceline.providers.sandbox.world import Memory, World
+
+NAME = "sandbox"
+ACTIONS = frozenset({"message", "email", "connection_request", "inmail", "reply"})
+
+
+class SandboxProvider:
+    """Opens imaginary accounts. All of them share one log, which stands for the outside world."""
+
+    name = NAME
+    capabilities = Capabilities(
+        channel=NAME,
+        actions=ACTIONS,
+        media=True,
+        groups=True,
+        finds=True,
+        proves_absence=True,
+    )
+
+    def __init__(self, clock: Clock, effects: Effects) -> None:
+        self._clock = clock
+        self._world = World(effects)
+
+    def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return read_settings(settings).to_mapping()
+
+    async def open(self, account: Account) -> Driver:
+        settings = read_settings(account.settings)
+        called_at = self._clock.now()
+        chance = Chance.of(settings.latency, settings.seed, account.name, "open")
+        await self._clock.sleep_until(called_at + chance.latency_us)
+        if behaviour.credentials_refused(settings, self._world.of(account.name)):
+            raise ProviderRefused(f"the sandbox refuses the credentials of {account.name}")
+        if settings.is_away(self._clock.now()):
+            raise ProviderError(f"the sandbox is away, so {account.name} cannot be opened")
+        return SandboxDriver(self._clock, self._world, account, settings, self.capabilities)
+
+
+class SandboxDriver:
+    """One open account.
+
+    The effect happens somewhere within a call's latency. A call that is cancelled before that
+    leaves nothing behind, and one that is cancelled after it cannot take it back.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        world: World,
+        account: Account,
+        settings: SandboxSettings,
+        most: Capabilities,
+    ) -> None:
+        self._clock = clock
+        self._world = world
+        self._name = account.name
+        self._address = account.address
+        self._settings = settings
+        self._capabilities = replace(
+            most,
+            finds=settings.finds,
+            proves_absence=settings.finds and settings.proves_absence,
+        )
+        self._closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def send(self, message: Message) -> Outcome:
+        called_at = self._begin()
+        attempt = self._memory.attempts.get(message.key, 0) + 1
+        chance = self._chance(self._settings.latency, "send", message.key, attempt)
+        await self._clock.sleep_until(called_at + chance.effect_after_us)
+        decision = self._take_send(message, chance, called_at)
+        await self._clock.sleep_until(called_at + self._answer_after_us(chance, decision))
+        return decision.outcome
+
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
+        called_at = self._begin()
+        attempt = self._memory.uploads_of.get(media.id, 0) + 1
+        chance = self._chance(self._settings.upload_latency, "upload", media.id, attempt)
+        await self._clock.sleep_until(called_at + chance.effect_after_us)
+        answer = self._take_upload(media, len(content), chance, called_at)
+        await self._clock.sleep_until(called_at + chance.latency_us)
+        return answer
+
+    async def find(self, key: str) -> Found:
+        called_at = self._begin()
+        chance = self._chance(self._settings.latency, "find", key)
+        await self._clock.sleep_until(called_at + chance.latency_us)
+        now, memory, settings = self._clock.now(), self._memory, self._settings
+        # Never touched is longer ago than any lag.
+        age_us = now - memory.touched.get(key, now - settings.find_lag)
+        lags = settings.find_lag > 0 and age_us < settings.find_lag
+        if lags or not settings.finds or settings.is_away(now):
+            return Found("unclear")
+        held = memory.held.get(key)
+        if held is not None:
+            return Found("present", held.provider_id)
+        return Found("absent" if settings.proves_absence else "unclear")
+
+    async def close(self) -> None:
+        self._closed = True
+
+    @property
+    def _memory(self) -> Memory:
+        return self._world.of(self._name)
+
+    def _begin(self) -> Instant:
+        if self._closed:
+            raise ProviderError(f"{self._name} has been closed")
+        return self._clock.now()
+
+    def _chance(self, latency: Span, *about: object) -> Chance:
+        return Chance.of(latency, self._settings.seed, self._name, *about)
+
+    def _answer_after_us(self, chance: Chance, decision: Decision) -> int:
+        hanging_us = self._settings.timeout_latency if decision.hangs else 0
+        return max(chance.latency_us, hanging_us)
+
+    def _take_send(self, message: Message, chance: Chance, called_at: Instant) -> Decision:
+        """The moment of the effect: decided and on record in one go, with no waiting between."""
+        now = self._clock.now()
+        memory = self._memory
+        # Counted anew: another call with the same key may have come first.
+        attempt = memory.attempts.get(message.key, 0) + 1
+        provider_id = behaviour.new_id("sandbox", self._name, message.key, attempt)
+        decision = behaviour.decide_send(
+            self._settings,
+            memory,
+            message,
+            draw=chance.draw,
+            provider_id=provider_id,
+            actions=self._capabilities.actions,
+            now=now,
+        )
+        outcome = decision.outcome
+        self._world.record(
+            Effect(
+                kind="send",
+                called_at=called_at,
+                at=now,
+                account=self._name,
+                address=self._address,
+                key=message.key,
+                target=message.target,
+                action=message.action,
+                part=PartDigest.of(message.part, message.handle),
+                attempt=attempt,
+                answer=outcome.kind.value,
+                code=outcome.code,
+                accepted=decision.accepted,
+                provider_id=provider_id if decision.accepted else outcome.provider_id,
+                retry_after_us=outcome.retry_after_us,
+            )
+        )
+        return decision
+
+    def _take_upload(
+        self, media: Media, size: int, chance: Chance, called_at: Instant
+    ) -> Uploaded | Outcome:
+        now = self._clock.now()
+        memory = self._memory
+        attempt = memory.uploads_of.get(media.id, 0) + 1
+        decision = behaviour.decide_upload(self._settings, memory, chance.draw, now)
+        handle = behaviour.new_id("media", self._name, media.id, attempt)
+        lifetime_us = self._settings.handle_expires
+        expires_at = None if lifetime_us is None else now + lifetime_us
+        outcome = decision.outcome
+        self._world.record(
+            Effect(
+                kind="upload",
+                called_at=called_at,
+                at=now,
+                account=self._name,
+                address=self._address,
+                key=media.id,
+                target="",
+                action="upload",
+                part=PartDigest("media", size, media.id[:16], media=media.id),
+                attempt=attempt,
+                answer=outcome.kind.value,
+                code=outcome.code,
+                accepted=decision.accepted,
+                provider_id=handle if decision.accepted else None,
+                retry_after_us=outcome.retry_after_us,
+                expires_at=expires_at if decision.accepted else None,
+            )
+        )
+        return Uploaded(handle, expires_at) if decision.accepted else outcome

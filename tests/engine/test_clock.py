@@ -1,0 +1,137 @@
+"""The clocks end a sleep at its instant, whatever timers and wall clocks do meanwhile."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from paceline.core.instants import DAY, MINUTE, SECOND
+from paceline.engine.clock import LONGEST_NAP_US, LoopClock, SystemClock
+from paceline.engine.ports import Clock
+from paceline.sim.loop import run_virtual
+
+START = 1_763_200_000 * SECOND
+
+
+class Machine:
+    """A wall clock in our hands: each sleep moves it by what ``slept`` makes of the nap."""
+
+    def __init__(self, slept: Callable[[int], int] = lambda us: us) -> None:
+        self.wall_ns = START * 1_000
+        self.monotonic_ns = 5_000
+        self.naps_us: list[int] = []
+        self._slept = slept
+
+    async def sleep(self, seconds: float) -> None:
+        nap_us = round(seconds * SECOND)
+        self.naps_us.append(nap_us)
+        self.wall_ns += self._slept(nap_us) * 1_000
+        self.monotonic_ns += nap_us * 1_000
+
+    def clock(self) -> SystemClock:
+        return SystemClock(
+            time_ns=lambda: self.wall_ns,
+            monotonic_ns=lambda: self.monotonic_ns,
+            sleep=self.sleep,
+        )
+
+
+def finish(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that never really waits."""
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+
+
+def test_readings_are_whole_microseconds_rounded_down() -> None:
+    machine = Machine()
+    machine.wall_ns += 1_999
+    machine.monotonic_ns = 7_999
+    assert machine.clock().now() == START + 1
+    assert machine.clock().monotonic_us() == 7
+
+
+def test_a_short_sleep_is_one_nap() -> None:
+    machine = Machine()
+    finish(machine.clock().sleep_until(START + 3 * SECOND))
+    assert machine.naps_us == [3 * SECOND]
+
+
+def test_a_long_sleep_is_cut_into_naps() -> None:
+    machine = Machine()
+    finish(machine.clock().sleep_until(START + 2 * LONGEST_NAP_US + 5))
+    assert machine.naps_us == [MINUTE, MINUTE, 5]
+
+
+def test_waking_early_is_made_good() -> None:
+    machine = Machine(slept=lambda us: max(us // 2, 1))
+    clock = machine.clock()
+    finish(clock.sleep_until(START + 10))
+    assert machine.naps_us == [10, 5, 3, 2, 1]
+    assert clock.now() == START + 10
+
+
+def test_a_clock_set_back_lengthens_the_sleep() -> None:
+    steps = iter([-MINUTE, 2 * MINUTE])
+    machine = Machine(slept=lambda us: next(steps))
+    finish(machine.clock().sleep_until(START + MINUTE))
+    assert machine.naps_us == [MINUTE, MINUTE]
+
+
+def test_a_clock_set_forward_is_noticed_after_a_nap() -> None:
+    machine = Machine(slept=lambda us: DAY)
+    finish(machine.clock().sleep_until(START + DAY))
+    assert machine.naps_us == [MINUTE]
+
+
+@pytest.mark.parametrize("ago_us", [0, 1, DAY])
+def test_an_instant_in_the_past_still_lets_others_run(ago_us: int) -> None:
+    machine = Machine()
+    finish(machine.clock().sleep_until(START - ago_us))
+    assert machine.naps_us == [0]
+
+
+def test_the_system_clock_agrees_with_itself() -> None:
+    clock: Clock = SystemClock()
+
+    async def nap() -> tuple[int, int]:
+        until_at = clock.now() + 2_000
+        await clock.sleep_until(until_at)
+        return until_at, clock.now()
+
+    until_at, woke_at = asyncio.run(nap())
+    assert woke_at >= until_at
+
+
+def test_the_loop_clock_reads_the_loop() -> None:
+    clock: Clock = LoopClock(START)
+
+    async def story() -> list[tuple[int, int]]:
+        readings = [(clock.now(), clock.monotonic_us())]
+        await clock.sleep_until(START + 7)
+        readings.append((clock.now(), clock.monotonic_us()))
+        await asyncio.sleep(1.5)
+        readings.append((clock.now(), clock.monotonic_us()))
+        return readings
+
+    assert run_virtual(story(), start_at=START) == [
+        (START, 0),
+        (START + 7, 7),
+        (START + 7 + 1_500_000, 1_500_007),
+    ]
+
+
+def test_the_loop_clock_works_on_a_real_loop() -> None:
+    async def nap() -> tuple[int, int]:
+        clock = LoopClock(START)
+        until_at = clock.now() + 2_000
+        await clock.sleep_until(until_at)
+        return until_at, clock.now()
+
+    until_at, woke_at = asyncio.run(nap())
+    assert woke_at >= until_at
+
+
+def test_the_loop_clock_needs_a_running_loop() -> None:
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        LoopClock(START).now()
