@@ -1,0 +1,158 @@
+"""Accounts and the versions of their policies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from builtins import list as list_of
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Select, select, update
+
+from paceline.core.errors import ConflictError
+from paceline.core.instants import Instant
+from paceline.core.states import ACCOUNT, AccountState
+from paceline.engine.ports.records import Account
+from paceline.store import rows
+from paceline.store.base import Subject, dump, dump_sorted, storable
+from paceline.store.moves import next_state
+from paceline.store.schema import accounts, lanes, policies, usage
+
+CHANGEABLE = frozenset(
+    {
+        "address",
+        "settings",
+        "policy_name",
+        "overrides",
+        "policy_id",
+        "warm_since_at",
+        "removed_at",
+    }
+)
+STRUCTURED = frozenset({"settings", "overrides"})
+
+
+class Accounts(Subject):
+    """Sending identities."""
+
+    def add(
+        self,
+        *,
+        name: str,
+        provider: str,
+        address: str,
+        settings: Mapping[str, Any],
+        policy_name: str | None,
+        overrides: Mapping[str, Any],
+        policy_id: int,
+        at: Instant,
+    ) -> Account:
+        """Create the account with its lane and its empty usage."""
+        statement = (
+            self._context.insert(accounts)
+            .values(
+                name=name,
+                provider=provider,
+                address=address,
+                settings=dump(dict(settings)),
+                policy_name=policy_name,
+                overrides=dump(dict(overrides)),
+                policy_id=policy_id,
+                state=ACCOUNT.start.value,
+                state_reason="",
+                warm_since_at=at,
+                created_at=at,
+            )
+            .on_conflict_do_nothing()
+            .returning(accounts.c.id)
+        )
+        account_id = self._connection.execute(statement).scalar()
+        if account_id is None:
+            raise ConflictError(f"an account named {name!r} exists already")
+        self._connection.execute(
+            lanes.insert().values(account_id=account_id, generation=0, revision=0)
+        )
+        self._connection.execute(usage.insert().values(account_id=account_id))
+        return self.get(account_id)
+
+    def get(self, account_id: int) -> Account:
+        row = self._connection.execute(select_accounts().where(accounts.c.id == account_id)).first()
+        return rows.account(rows.found(row, "account", account_id))
+
+    def find(self, name: str) -> Account | None:
+        """The account that bears this name now; a removed one no longer does."""
+        statement = select_accounts().where(
+            accounts.c.name == name, accounts.c.removed_at.is_(None)
+        )
+        row = self._connection.execute(statement).first()
+        return rows.account(row) if row else None
+
+    def list(self, *, with_removed: bool = False) -> list_of[Account]:
+        statement = select_accounts().order_by(accounts.c.name, accounts.c.id)
+        if not with_removed:
+            statement = statement.where(accounts.c.removed_at.is_(None))
+        return [rows.account(row) for row in self._connection.execute(statement)]
+
+    def update(self, account_id: int, **changes: Any) -> None:
+        unknown = changes.keys() - CHANGEABLE
+        if unknown:
+            raise TypeError(f"an account has no changeable {', '.join(sorted(unknown))}")
+        values = {
+            key: dump(dict(value)) if key in STRUCTURED else value for key, value in changes.items()
+        }
+        if values:
+            statement = update(accounts).where(accounts.c.id == account_id).values(values)
+            rows.found(
+                (account_id,) if self._connection.execute(statement).rowcount else None,
+                "account",
+                account_id,
+            )
+
+    def move(
+        self,
+        account_id: int,
+        event: str,
+        *,
+        reason: str = "",
+        until_at: Instant | None = None,
+    ) -> AccountState | None:
+        state = next_state(self._connection, accounts, ACCOUNT, account_id, event)
+        if state is not None:
+            self._connection.execute(
+                update(accounts)
+                .where(accounts.c.id == account_id)
+                .values(state=state.value, state_reason=storable(reason), state_until_at=until_at)
+            )
+        return state
+
+
+class Policies(Subject):
+    """Policies as they once were: a version is never changed, only followed by another."""
+
+    def version(self, name: str | None, body: Mapping[str, Any], at: Instant) -> int:
+        stored_name = name or ""
+        digest = hashlib.sha256(dump_sorted(body).encode()).hexdigest()
+        self._connection.execute(
+            self._context.insert(policies)
+            .values(name=stored_name, digest=digest, body=dump(dict(body)), created_at=at)
+            .on_conflict_do_nothing()
+        )
+        statement = select(policies.c.id).where(
+            policies.c.name == stored_name, policies.c.digest == digest
+        )
+        policy_id: int = self._connection.execute(statement).scalar_one()
+        return policy_id
+
+    def body(self, policy_id: int) -> Mapping[str, Any]:
+        statement = select(policies.c.body).where(policies.c.id == policy_id)
+        row = rows.found(self._connection.execute(statement).first(), "policy", policy_id)
+        body: dict[str, Any] = json.loads(row[0])
+        return body
+
+
+def select_accounts(*more: Any) -> Select[Any]:
+    """Accounts with their effective policy, and whatever else is asked for."""
+    return select(*rows.ACCOUNT, *more).join_from(
+        accounts, policies, policies.c.id == accounts.c.policy_id
+    )

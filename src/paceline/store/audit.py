@@ -1,0 +1,122 @@
+"""Reads for ``verify``: whether what is stored agrees with itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+
+from paceline.core.instants import Instant
+from paceline.core.outcome import OutcomeKind
+from paceline.core.states import DeliveryState
+from paceline.store.base import Subject
+from paceline.store.schema import counters, deliveries, ledger, runs, suppressions
+
+SHOWN = 1_000
+"""Faults told of one kind: more would say nothing more."""
+
+
+class Audit(Subject):
+    """Each answer is empty when all is well."""
+
+    def recount(self) -> list[str]:
+        key = (deliveries.c.account_id, deliveries.c.run_id, deliveries.c.state)
+        counted = {
+            (account, run, state): int(n)
+            for account, run, state, n in self._connection.execute(
+                select(*key, func.count()).group_by(*key)
+            )
+        }
+        claimed = {
+            (account, run, state): int(n)
+            for account, run, state, n in self._connection.execute(select(*counters.c))
+        }
+        differences = [
+            f"run {run}, account {account}: the counter says {claimed.get(key, 0)} {state}, "
+            f"there are {counted.get(key, 0)}"
+            for key in sorted(counted.keys() | claimed.keys())
+            for account, run, state in [key]
+            if claimed.get(key, 0) != counted.get(key, 0)
+        ]
+        return differences + self._totals(counted)
+
+    def _totals(self, counted: dict[tuple[Any, Any, Any], int]) -> list[str]:
+        present: dict[int, int] = {}
+        for (_, run, _), n in counted.items():
+            present[run] = present.get(run, 0) + n
+        statement = select(runs.c.id, runs.c.total).order_by(runs.c.id)
+        return [
+            f"run {run}: its total says {total}, there are {present.get(run, 0)} deliveries"
+            for run, total in self._connection.execute(statement)
+            if total != present.get(run, 0)
+        ]
+
+    def accepted_twice(self) -> list[tuple[int, int, int]]:
+        part = (ledger.c.delivery_id, ledger.c.part)
+        statement = (
+            select(*part, func.count())
+            .where(ledger.c.outcome == OutcomeKind.ACCEPTED.value)
+            .group_by(*part)
+            .having(func.count() > 1)
+            .order_by(*part)
+            .limit(SHOWN)
+        )
+        return [(d, p, n) for d, p, n in self._connection.execute(statement)]
+
+    def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
+        """Delivery, its intent, and the suppression that was there before it."""
+        statement = (
+            select(deliveries.c.id, ledger.c.intent_at, suppressions.c.at)
+            .join(deliveries, deliveries.c.target == suppressions.c.address)
+            .join(ledger, ledger.c.delivery_id == deliveries.c.id)
+            .where(ledger.c.kind == "intent", ledger.c.intent_at > suppressions.c.at)
+            .order_by(ledger.c.intent_at, deliveries.c.id)
+            .limit(SHOWN)
+        )
+        return [(d, intent, since) for d, intent, since in self._connection.execute(statement)]
+
+    def misplaced(self) -> list[str]:
+        faults = []
+        for what, condition in _impossible():
+            statement = (
+                select(deliveries.c.id, deliveries.c.state)
+                .where(condition)
+                .order_by(deliveries.c.id)
+                .limit(SHOWN)
+            )
+            faults += [
+                f"delivery {delivery_id} is {state} {what}"
+                for delivery_id, state in self._connection.execute(statement)
+            ]
+        return faults
+
+
+def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
+    """Shapes that no sequence of steps leads to, each with the words that describe it."""
+    state = deliveries.c.state
+    waiting = state.in_([DeliveryState.READY.value, DeliveryState.UNKNOWN.value])
+    attempted = or_(
+        deliveries.c.attempts > 0,
+        state.in_([DeliveryState.SENDING.value, DeliveryState.UNKNOWN.value]),
+    )
+    intent = exists().where(
+        ledger.c.delivery_id == deliveries.c.id,
+        ledger.c.attempt == deliveries.c.attempts,
+        ledger.c.kind == "intent",
+    )
+    beyond = exists().where(
+        ledger.c.delivery_id == deliveries.c.id, ledger.c.attempt > deliveries.c.attempts
+    )
+    return [
+        ("but still due", and_(deliveries.c.due_at.is_not(None), ~waiting)),
+        (
+            "but never due",
+            and_(state == DeliveryState.READY.value, deliveries.c.due_at.is_(None)),
+        ),
+        (
+            "but has no instant of sending",
+            and_(state == DeliveryState.SENT.value, deliveries.c.sent_at.is_(None)),
+        ),
+        ("but the ledger has no intent of its last attempt", and_(attempted, ~intent)),
+        ("but the ledger has attempts it does not know of", beyond),
+    ]

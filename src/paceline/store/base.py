@@ -1,0 +1,181 @@
+"""What every subject stands on: one transaction's connection, its clock, and a few small tools.
+
+No table is named here but the counters, which every change of a delivery's state needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from paceline.core.errors import StoreError
+from paceline.core.instants import Instant
+from paceline.core.states import DeliveryState
+
+T = TypeVar("T")
+Cursor = Any
+"""A cursor of either driver. Its rows are plain tuples."""
+
+MAX_TEXT = 2_000
+"""Longest reason that is kept: providers answer with whole web pages at times."""
+
+Tally = dict[tuple[int, int, str], int]
+"""Changes to the counters: by account, run and state."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_CONTROL_ESCAPES = (r"\n", r"\r", r"\t", r"\u", r"\b", r"\f")
+_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
+
+_PG_CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+_PG_OPEN = """
+INSERT INTO counters (account_id, run_id, state, n)
+SELECT *, 0 FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) ON CONFLICT DO NOTHING
+"""
+_SQLITE_OPEN = """
+INSERT INTO counters (account_id, run_id, state, n) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING
+"""
+_PG_COUNT = """
+UPDATE counters c SET n = c.n + w.n
+FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])
+    AS w (account_id, run_id, state, n)
+WHERE c.account_id = w.account_id AND c.run_id = w.run_id AND c.state = w.state
+"""
+_SQLITE_COUNT = """
+UPDATE counters SET n = n + ? WHERE account_id = ? AND run_id = ? AND state = ?
+"""
+
+
+class Context:
+    """One transaction: its connection, its kind of database and its clock."""
+
+    def __init__(self, connection: Connection, clock: Callable[[], Instant] | None) -> None:
+        self.connection = connection
+        self.postgresql = connection.dialect.name == "postgresql"
+        self._clock = clock
+
+    @cached_property
+    def now(self) -> Instant:
+        """The database's time: read when first asked for, the same for the whole transaction."""
+        return self.read_clock()
+
+    def read_clock(self) -> Instant:
+        """The database's time at this very moment."""
+        if self._clock is not None:
+            return self._clock()
+        now: int = self.cursor().execute(_PG_CLOCK).fetchone()[0]
+        return now
+
+    def cursor(self) -> Cursor:
+        """A cursor of the driver itself, inside this transaction."""
+        return self.connection.connection.cursor()
+
+    def insert(self, table: Table) -> Any:
+        """An INSERT that knows ON CONFLICT, which both databases spell alike."""
+        return postgresql.insert(table) if self.postgresql else sqlite.insert(table)
+
+    def open_counters(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Make sure that an account has every counter of a run, so that counting is an UPDATE."""
+        rows = [(*pair, state.value) for pair in sorted(pairs) for state in DeliveryState]
+        if self.postgresql:
+            self.cursor().execute(_PG_OPEN, columns(rows))
+        else:
+            self.cursor().executemany(_SQLITE_OPEN, rows)
+
+    def add_counts(self, tally: Tally) -> None:
+        """Add to the counters; rows in one order for everybody, so that no two can deadlock."""
+        rows = [(*key, change) for key, change in sorted(tally.items()) if change]
+        if not rows:
+            return
+        cursor = self.cursor()
+        if self.postgresql:
+            cursor.execute(_PG_COUNT, columns(rows))
+        else:
+            cursor.executemany(_SQLITE_COUNT, [(n, *key) for *key, n in rows])
+        if cursor.rowcount != len(rows):
+            raise StoreError(f"{len(rows) - cursor.rowcount} counters of {len(rows)} are missing")
+
+
+class Subject:
+    """A group of statements about one noun, in one transaction."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._connection = context.connection
+
+
+def tally_move(
+    tally: Tally, account_id: int, run_id: int, before: str, after: str, count: int = 1
+) -> None:
+    """Note that deliveries went from one state to another."""
+    if before != after:
+        left, entered = (account_id, run_id, before), (account_id, run_id, after)
+        tally[left] = tally.get(left, 0) - count
+        tally[entered] = tally.get(entered, 0) + count
+
+
+def columns(rows: list[tuple[Any, ...]]) -> list[str]:
+    """Rows turned into one array per column, which is how PostgreSQL takes many at once."""
+    return [array(column) for column in zip(*rows, strict=True)]
+
+
+def array(values: Sequence[int | str | None]) -> str:
+    """An array as PostgreSQL reads it, written by the JSON encoder.
+
+    The driver's own way is a Python function per element, which alone would halve what a process
+    can send. JSON quotes the same as an array does, but for control characters: PostgreSQL takes
+    what follows a backslash as it stands.
+    """
+    inner = _encode(values)[1:-1]
+    if any(escape in inner for escape in _CONTROL_ESCAPES):
+        inner = _ESCAPE.sub(_plain, inner)
+    return f"{{{inner}}}"
+
+
+def _plain(escape: re.Match[str]) -> str:
+    """The escaped character itself, unless an array escapes it in the same way."""
+    text = escape.group()
+    character: str = json.loads(f'"{text}"')
+    return text if character in '"\\' else character
+
+
+def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The same values in lists of at most ``size``; no more than one list is held at a time."""
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def storable(text: str) -> str:
+    """Text from outside, made fit for a column.
+
+    PostgreSQL stores no NUL, and neither database a lone surrogate. A provider's answer must never
+    make it impossible to write down that there was an answer.
+    """
+    if not text:
+        return text
+    text = text[:MAX_TEXT]
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def dump(value: Any) -> str:
+    """A structured value as it is stored: compact, in its own order."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def dump_sorted(value: Mapping[str, Any]) -> str:
+    """The same for every mapping that is equal, whatever order it was written in."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,185 @@
+"""Campaigns and their runs."""
+
+from __future__ import annotations
+
+from builtins import list as list_of
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Select, func, select, update
+
+from paceline.core.errors import ConflictError
+from paceline.core.instants import Instant
+from paceline.core.states import CAMPAIGN, RUN, CampaignState, DeliveryState, RunState
+from paceline.engine.ports.records import Campaign, Run, RunKind
+from paceline.store import rows
+from paceline.store.base import Subject, dump, storable
+from paceline.store.moves import next_state
+from paceline.store.schema import campaigns, counters, deliveries, runs
+
+CAMPAIGN_OVER = frozenset({CampaignState.FINISHED, CampaignState.CANCELLED})
+RUN_OVER = frozenset(RunState) - {RunState.WAITING, RunState.RUNNING, RunState.PAUSED}
+
+
+class Campaigns(Subject):
+    """Content and settings; what is sent belongs to the runs."""
+
+    def add(
+        self,
+        *,
+        name: str,
+        kind: RunKind,
+        content: list_of[dict[str, Any]],
+        settings: Mapping[str, Any],
+        at: Instant,
+    ) -> Campaign:
+        statement = (
+            self._context.insert(campaigns)
+            .values(
+                name=name,
+                kind=kind,
+                state=CAMPAIGN.start.value,
+                content=dump(content),
+                settings=dump(dict(settings)),
+                reason="",
+                created_at=at,
+            )
+            .on_conflict_do_nothing()
+            .returning(campaigns.c.id)
+        )
+        campaign_id = self._connection.execute(statement).scalar()
+        if campaign_id is None:
+            raise ConflictError(f"a campaign named {name!r} exists already")
+        return self.get(campaign_id)
+
+    def get(self, campaign_id: int) -> Campaign:
+        statement = select(*rows.CAMPAIGN).where(campaigns.c.id == campaign_id)
+        row = self._connection.execute(statement).first()
+        return rows.campaign(rows.found(row, "campaign", campaign_id))
+
+    def find(self, name: str) -> Campaign | None:
+        statement = select(*rows.CAMPAIGN).where(campaigns.c.name == name)
+        row = self._connection.execute(statement).first()
+        return rows.campaign(row) if row else None
+
+    def list(self) -> list_of[Campaign]:
+        statement = select(*rows.CAMPAIGN).order_by(campaigns.c.id)
+        return [rows.campaign(row) for row in self._connection.execute(statement)]
+
+    def move(
+        self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
+    ) -> CampaignState | None:
+        state = next_state(self._connection, campaigns, CAMPAIGN, campaign_id, event)
+        if state is None:
+            return None
+        values: dict[str, Any] = {
+            "state": state.value,
+            "reason": storable(reason),
+            "finished_at": at if state in CAMPAIGN_OVER else None,
+        }
+        if state is CampaignState.RUNNING:
+            values["launched_at"] = func.coalesce(campaigns.c.launched_at, at)
+        self._connection.execute(
+            update(campaigns).where(campaigns.c.id == campaign_id).values(values)
+        )
+        return state
+
+
+class Runs(Subject):
+    """Firings of campaigns, and how far each has come."""
+
+    def add(
+        self,
+        *,
+        campaign_id: int,
+        window: str | None = None,
+        opens_at: Instant | None = None,
+        closes_at: Instant | None = None,
+        priority: int = 0,
+        state: RunState = RunState.WAITING,
+        at: Instant,
+    ) -> Run:
+        statement = (
+            self._context.insert(runs)
+            .values(
+                campaign_id=campaign_id,
+                state=state.value,
+                total=0,
+                window=window,
+                opens_at=opens_at,
+                closes_at=closes_at,
+                priority=priority,
+                reason="",
+                summary="",
+                created_at=at,
+                started_at=at if state is RunState.RUNNING else None,
+                finished_at=at if state in RUN_OVER else None,
+            )
+            .returning(runs.c.id)
+        )
+        return self.get(self._connection.execute(statement).scalar_one())
+
+    def get(self, run_id: int) -> Run:
+        row = self._connection.execute(select_runs().where(runs.c.id == run_id)).first()
+        return rows.run(rows.found(row, "run", run_id))
+
+    def of_campaign(self, campaign_id: int) -> list_of[Run]:
+        statement = select_runs().where(runs.c.campaign_id == campaign_id).order_by(runs.c.id)
+        return [rows.run(row) for row in self._connection.execute(statement)]
+
+    def move(
+        self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
+    ) -> RunState | None:
+        state = next_state(self._connection, runs, RUN, run_id, event)
+        if state is None:
+            return None
+        values: dict[str, Any] = {
+            "state": state.value,
+            "reason": storable(reason),
+            "summary": storable(summary),
+            "finished_at": at if state in RUN_OVER else None,
+        }
+        if state is RunState.RUNNING:
+            values["started_at"] = func.coalesce(runs.c.started_at, at)
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+        return state
+
+    def counts(self, run_id: int) -> dict[DeliveryState, int]:
+        statement = (
+            select(counters.c.state, func.sum(counters.c.n))
+            .where(counters.c.run_id == run_id)
+            .group_by(counters.c.state)
+        )
+        return _every_state({state: int(n) for state, n in self._connection.execute(statement)})
+
+    def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]:
+        statement = (
+            select(counters.c.account_id, counters.c.state, counters.c.n)
+            .where(counters.c.run_id == run_id)
+            .order_by(counters.c.account_id)
+        )
+        found: dict[int, dict[str, int]] = {}
+        for account_id, state, n in self._connection.execute(statement):
+            found.setdefault(account_id, {})[state] = n
+        return {account_id: _every_state(counts) for account_id, counts in found.items()}
+
+    def awaiting_proof(self, run_id: int) -> bool:
+        statement = (
+            select(deliveries.c.id)
+            .where(
+                deliveries.c.run_id == run_id,
+                deliveries.c.state == rows.spelled(DeliveryState.UNKNOWN),
+                deliveries.c.due_at.is_not(None),
+            )
+            .limit(1)
+        )
+        return self._connection.execute(statement).first() is not None
+
+
+def select_runs() -> Select[Any]:
+    """Runs with what the lane needs of their campaigns."""
+    return select(*rows.RUN).join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
+
+
+def _every_state(counts: Mapping[str, int]) -> dict[DeliveryState, int]:
+    return {state: counts.get(state.value, 0) for state in DeliveryState}

@@ -1,0 +1,290 @@
+"""Deliveries outside the hot path: creation in bulk, single and bulk moves, paging.
+
+What a lane does for every message is in ``path``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Select, case, insert, or_, select, update
+
+from paceline.core.errors import IllegalTransition
+from paceline.core.instants import Instant
+from paceline.core.states import DELIVERY, DeliveryState
+from paceline.engine.ports.records import Delivery, NewDelivery
+from paceline.store import rows
+from paceline.store.base import (
+    Subject,
+    Tally,
+    chunks,
+    dump,
+    storable,
+    storable_or_none,
+    tally_move,
+)
+from paceline.store.moves import known, locked
+from paceline.store.schema import deliveries, runs
+
+CHUNK = 2_000
+"""Rows held in memory and sent to the database at a time by a bulk insert."""
+LOOKUP = 500
+"""Addresses asked about in one statement."""
+
+READY, UNKNOWN, SENT = DeliveryState.READY, DeliveryState.UNKNOWN, DeliveryState.SENT
+
+_NEW_COLUMNS = (
+    "run_id",
+    "account_id",
+    "position",
+    "target",
+    "fields",
+    "content",
+    "action",
+    "reply",
+    "state",
+    "scheduled_at",
+    "due_at",
+    "expires_at",
+    "recipient_hours",
+    "parts_done",
+    "attempts",
+    "retries",
+    "reason",
+    "moved_at",
+)
+_COPY = f"COPY deliveries ({', '.join(_NEW_COLUMNS)}) FROM STDIN"
+_INSERT = (
+    f"INSERT INTO deliveries ({', '.join(_NEW_COLUMNS)}) "
+    f"VALUES ({', '.join('?' for _ in _NEW_COLUMNS)})"
+)
+
+
+class Deliveries(Subject):
+    """One row per message to one target: its plan and its place in the queue."""
+
+    def add(self, rows: Iterable[NewDelivery], at: Instant) -> int:
+        tally: Tally = {}
+        for chunk in chunks(rows, CHUNK):
+            self._insert([_values(new, at) for new in chunk])
+            for new in chunk:
+                key = (new.account_id, new.run_id, _first_state(new).value)
+                tally[key] = tally.get(key, 0) + 1
+        self._created(tally)
+        return sum(tally.values())
+
+    def add_one(self, row: NewDelivery, at: Instant) -> int:
+        values = dict(zip(_NEW_COLUMNS, _values(row, at), strict=True))
+        statement = insert(deliveries).values(values).returning(deliveries.c.id)
+        delivery_id: int = self._connection.execute(statement).scalar_one()
+        self._created({(row.account_id, row.run_id, _first_state(row).value): 1})
+        return delivery_id
+
+    def _created(self, tally: Tally) -> None:
+        totals: Counter[int] = Counter()
+        for (_, run_id, _), count in tally.items():
+            totals[run_id] += count
+        for run_id, count in sorted(totals.items()):
+            self._connection.execute(
+                update(runs).where(runs.c.id == run_id).values(total=runs.c.total + count)
+            )
+        self._context.open_counters({(account_id, run_id) for account_id, run_id, _ in tally})
+        self._context.add_counts(tally)
+
+    def _insert(self, values: list[tuple[Any, ...]]) -> None:
+        cursor = self._context.cursor()
+        if not self._context.postgresql:
+            cursor.executemany(_INSERT, values)
+            return
+        with cursor.copy(_COPY) as copy:
+            for row in values:
+                copy.write_row(row)
+
+    def get(self, delivery_id: int) -> Delivery:
+        row = self._connection.execute(_select().where(deliveries.c.id == delivery_id)).first()
+        return rows.delivery(rows.found(row, "delivery", delivery_id))
+
+    def release(self, run_id: int, due_at: Instant, at: Instant) -> int:
+        later = case((deliveries.c.scheduled_at > due_at, deliveries.c.scheduled_at), else_=due_at)
+        return self._move_rows(
+            run_id,
+            DeliveryState.PLANNED,
+            {"state": READY.value, "due_at": later, "moved_at": at},
+            account_id=None,
+        )
+
+    def move(
+        self,
+        delivery_id: int,
+        event: str,
+        *,
+        at: Instant,
+        due_at: Instant | None = None,
+        reason: str = "",
+        retries: int | None = None,
+        parts_done: int | None = None,
+        provider_id: str | None = None,
+    ) -> DeliveryState | None:
+        _ours(event)
+        columns = (deliveries.c.state, deliveries.c.account_id, deliveries.c.run_id)
+        before, account_id, run_id = locked(self._connection, deliveries, delivery_id, *columns)
+        state = DELIVERY.table.get((DeliveryState(before), event))
+        if state is None:
+            return None
+        values = _changes(state, at, due_at, reason)
+        optional = {
+            "retries": retries,
+            "parts_done": parts_done,
+            "provider_id": storable_or_none(provider_id),
+        }
+        values |= {key: value for key, value in optional.items() if value is not None}
+        self._connection.execute(
+            update(deliveries).where(deliveries.c.id == delivery_id).values(values)
+        )
+        tally: Tally = {}
+        tally_move(tally, account_id, run_id, before, state.value)
+        self._context.add_counts(tally)
+        return state
+
+    def move_all(
+        self,
+        run_id: int,
+        event: str,
+        *,
+        at: Instant,
+        reason: str = "",
+        account_id: int | None = None,
+    ) -> int:
+        _ours(event)
+        moved = 0
+        # No event leads from one of its sources to another, so no row is moved twice.
+        for source in DELIVERY.sources(event):
+            values = _changes(DELIVERY.next(source, event), at, None, reason)
+            moved += self._move_rows(run_id, source, values, account_id)
+        return moved
+
+    def _move_rows(
+        self,
+        run_id: int,
+        source: DeliveryState,
+        values: dict[str, Any],
+        account_id: int | None,
+    ) -> int:
+        statement = update(deliveries).where(
+            deliveries.c.run_id == run_id, deliveries.c.state == rows.spelled(source)
+        )
+        if account_id is not None:
+            statement = statement.where(deliveries.c.account_id == account_id)
+        result = self._connection.execute(
+            statement.values(values).returning(deliveries.c.account_id)
+        )
+        moved = Counter(result.scalars())
+        tally: Tally = {}
+        for account, count in moved.items():
+            tally_move(tally, account, run_id, source.value, values["state"], count)
+        self._context.add_counts(tally)
+        return moved.total()
+
+    def postpone(
+        self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None
+    ) -> bool:
+        waiting = deliveries.c.state == UNKNOWN.value
+        if due_at is not None:  # what is ready is always due at some time
+            waiting = or_(waiting, deliveries.c.state == READY.value)
+        values: dict[str, Any] = {"due_at": due_at, "reason": storable(reason)}
+        if retries is not None:
+            values["retries"] = retries
+        statement = update(deliveries).where(deliveries.c.id == delivery_id, waiting)
+        return self._connection.execute(statement.values(values)).rowcount == 1
+
+    def page(
+        self,
+        *,
+        run_id: int | None = None,
+        account_id: int | None = None,
+        state: DeliveryState | None = None,
+        after_id: int = 0,
+        limit: int = 1000,
+    ) -> list[Delivery]:
+        statement = _select().where(deliveries.c.id > after_id)
+        if run_id is not None:
+            statement = statement.where(deliveries.c.run_id == run_id)
+        if account_id is not None:
+            statement = statement.where(deliveries.c.account_id == account_id)
+        if state is not None:
+            statement = statement.where(deliveries.c.state == rows.spelled(state))
+        statement = statement.order_by(deliveries.c.id).limit(limit)
+        return [rows.delivery(row) for row in self._connection.execute(statement)]
+
+    def contacted(
+        self, targets: Sequence[str], since_at: Instant
+    ) -> dict[str, tuple[Instant, ...]]:
+        found: dict[str, list[Instant]] = {}
+        for some in chunks(dict.fromkeys(targets), LOOKUP):
+            statement = (
+                select(deliveries.c.target, deliveries.c.sent_at)
+                .where(deliveries.c.target.in_(some), deliveries.c.sent_at >= since_at)
+                .order_by(deliveries.c.sent_at, deliveries.c.id)
+            )
+            for target, sent_at in self._connection.execute(statement):
+                found.setdefault(target, []).append(sent_at)
+        return {target: tuple(instants) for target, instants in found.items()}
+
+
+def _select() -> Select[Any]:
+    return select(*rows.DELIVERY)
+
+
+def _ours(event: str) -> None:
+    known(DELIVERY, event)
+    if event == "intend":
+        raise IllegalTransition("an intent is written by the path, with its ledger row")
+
+
+def _changes(
+    state: DeliveryState, at: Instant, due_at: Instant | None, reason: str
+) -> dict[str, Any]:
+    """What a move sets: due only while it waits, and sent at the instant it was found sent."""
+    values: dict[str, Any] = {
+        "state": state.value,
+        "due_at": None,
+        "reason": storable(reason),
+        "moved_at": at,
+    }
+    if state is READY:
+        values["due_at"] = at if due_at is None else due_at
+    elif state is UNKNOWN:
+        values["due_at"] = due_at
+    elif state is SENT:
+        values["sent_at"] = at
+    return values
+
+
+def _first_state(new: NewDelivery) -> DeliveryState:
+    return DeliveryState.PLANNED if new.due_at is None else READY
+
+
+def _values(new: NewDelivery, at: Instant) -> tuple[Any, ...]:
+    """In the order of ``_NEW_COLUMNS``."""
+    return (
+        new.run_id,
+        new.account_id,
+        new.position,
+        new.target,
+        dump(dict(new.fields)) if new.fields else "{}",
+        None if new.content is None else dump(new.content),
+        new.action,
+        new.reply,
+        _first_state(new).value,
+        new.scheduled_at,
+        new.due_at,
+        new.expires_at,
+        new.recipient_hours,
+        0,
+        0,
+        0,
+        "",
+        at,
+    )

@@ -1,0 +1,92 @@
+"""The ledger: what limits are counted from. Rows are appended and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import and_, case, func, select
+
+from paceline.core.instants import Instant
+from paceline.core.outcome import OutcomeKind
+from paceline.engine.ports.records import LedgerRow
+from paceline.store import rows
+from paceline.store.base import Subject, storable, storable_or_none
+from paceline.store.schema import ledger
+
+FETCHED_AT_ONCE = 1_000
+
+
+class Ledger(Subject):
+    """Reads and the rare append; the lanes' own rows are written by the path."""
+
+    def counts(self, account_id: int, since_at: Instant) -> dict[str, int]:
+        statement = (
+            select(ledger.c.action, func.sum(ledger.c.slots))
+            .where(ledger.c.account_id == account_id, ledger.c.intent_at >= since_at)
+            .group_by(ledger.c.action)
+            .order_by(ledger.c.action)
+        )
+        return {action: int(slots) for action, slots in self._connection.execute(statement)}
+
+    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
+        bounced = case((ledger.c.outcome == OutcomeKind.BOUNCED.value, 1), else_=0)
+        statement = select(func.count(), func.coalesce(func.sum(bounced), 0)).where(
+            ledger.c.account_id == account_id,
+            ledger.c.intent_at >= since_at,
+            ledger.c.kind == "outcome",
+            ledger.c.outcome.in_([OutcomeKind.ACCEPTED.value, OutcomeKind.BOUNCED.value]),
+        )
+        sends, bounces = self._connection.execute(statement).one()
+        return int(sends), int(bounces)
+
+    def append(self, row: LedgerRow) -> bool:
+        values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))
+        statement = self._context.insert(ledger).values(values).on_conflict_do_nothing()
+        return self._connection.execute(statement).rowcount == 1
+
+    def of_delivery(self, delivery_id: int) -> list[LedgerRow]:
+        statement = (
+            select(*rows.LEDGER)
+            .where(ledger.c.delivery_id == delivery_id)
+            .order_by(ledger.c.attempt, ledger.c.part, ledger.c.kind)
+        )
+        return [rows.ledger_row(row) for row in self._connection.execute(statement)]
+
+    def walk(self, account_id: int, since_at: Instant = 0) -> Iterator[LedgerRow]:
+        statement = (
+            select(*rows.LEDGER)
+            .where(and_(ledger.c.account_id == account_id, ledger.c.intent_at >= since_at))
+            .order_by(
+                ledger.c.intent_at,
+                ledger.c.delivery_id,
+                ledger.c.part,
+                ledger.c.attempt,
+                ledger.c.kind,
+            )
+            .execution_options(yield_per=FETCHED_AT_ONCE)
+        )
+        for row in self._connection.execute(statement):
+            yield rows.ledger_row(row)
+
+
+def _values(row: LedgerRow) -> tuple[object, ...]:
+    return (
+        row.delivery_id,
+        row.part,
+        row.attempt,
+        row.kind,
+        row.account_id,
+        row.run_id,
+        row.action,
+        row.at,
+        row.intent_at,
+        row.started_at,
+        row.slots,
+        row.policy_id,
+        row.generation,
+        row.outcome,
+        storable(row.code),
+        storable(row.reason),
+        storable_or_none(row.provider_id),
+        row.latency_us,
+    )

@@ -1,0 +1,125 @@
+"""What a lane reads: its next deliveries, what it left behind, and all it needs to begin."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlalchemy import select
+
+from paceline.core.instants import Instant
+from paceline.engine.ports.path import Restored
+from paceline.engine.ports.records import Delivery, LedgerRow
+from paceline.store import rows
+from paceline.store.accounts import select_accounts
+from paceline.store.base import Context, Subject
+from paceline.store.campaigns import select_runs
+from paceline.store.schema import (
+    CONTROL,
+    UNSETTLED,
+    accounts,
+    counters,
+    lanes,
+    runs,
+    settings,
+    usage,
+)
+from paceline.store.settings import why_stopped
+
+_NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
+_DELIVERY = f"""
+SELECT {_NAMES}, EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+FROM deliveries d
+"""
+_DUE = f"""{_DELIVERY}
+WHERE d.account_id = ? AND d.run_id = ? AND d.due_at IS NOT NULL AND d.due_at <= ?
+ORDER BY d.due_at, d.id LIMIT ?
+"""
+_NEXT_DUE = """
+SELECT min(due_at) FROM deliveries WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL
+"""
+_STRANDED = f"{_DELIVERY} WHERE d.account_id = ? AND d.state = 'sending' ORDER BY d.id"
+_OPEN_INTENT = f"""
+SELECT {rows.LEDGER_NAMES} FROM ledger i
+WHERE delivery_id = ? AND kind = 'intent' AND NOT EXISTS (
+    SELECT 1 FROM ledger o
+    WHERE o.delivery_id = i.delivery_id AND o.part = i.part AND o.attempt = i.attempt
+    AND o.kind = 'outcome')
+ORDER BY attempt DESC, part DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """The reads, which differ only in how a driver spells a parameter."""
+
+    due: str
+    next_due: str
+    stranded: str
+    open_intent: str
+
+    @classmethod
+    def spelled(cls, parameter: str) -> Queries:
+        texts = (_DUE, _NEXT_DUE, _STRANDED, _OPEN_INTENT)
+        return cls(*(text.replace("?", parameter) for text in texts))
+
+
+class PathReads(Subject):
+    """The reading half of the path."""
+
+    queries: ClassVar[Queries]
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._cursor = context.cursor()
+
+    def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
+        self._cursor.execute(self.queries.due, (account_id, run_id, until_at, limit))
+        return [rows.delivery(row) for row in self._cursor.fetchall()]
+
+    def next_due_at(self, account_id: int, run_id: int) -> Instant | None:
+        self._cursor.execute(self.queries.next_due, (account_id, run_id))
+        due_at: Instant | None = self._cursor.fetchone()[0]
+        return due_at
+
+    def stranded(self, account_id: int) -> list[tuple[Delivery, LedgerRow | None]]:
+        self._cursor.execute(self.queries.stranded, (account_id,))
+        found = [rows.delivery(row) for row in self._cursor.fetchall()]
+        return [(delivery, self._open_intent(delivery.id)) for delivery in found]
+
+    def _open_intent(self, delivery_id: int) -> LedgerRow | None:
+        self._cursor.execute(self.queries.open_intent, (delivery_id,))
+        row = self._cursor.fetchone()
+        return rows.ledger_row(row) if row else None
+
+    def restore(self, account_id: int) -> Restored | None:
+        statement = select_accounts(
+            lanes.c.revision,
+            usage.c.checkpoint,
+            select(settings.c.value).where(settings.c.key == CONTROL).scalar_subquery(),
+        )
+        statement = (
+            statement.join(lanes, lanes.c.account_id == accounts.c.id)
+            .join(usage, usage.c.account_id == accounts.c.id)
+            .where(accounts.c.id == account_id, accounts.c.removed_at.is_(None))
+        )
+        row = self._connection.execute(statement).first()
+        if row is None:
+            return None
+        *account, revision, checkpoint, control = row
+        unsettled = select(counters.c.run_id).where(
+            counters.c.account_id == account_id,
+            counters.c.n > 0,
+            counters.c.state.in_(UNSETTLED),
+        )
+        found = self._connection.execute(
+            select_runs().where(runs.c.id.in_(unsettled)).order_by(runs.c.id)
+        )
+        return Restored(
+            account=rows.account(account),
+            revision=revision,
+            checkpoint=None if checkpoint is None else json.loads(checkpoint),
+            stopped=why_stopped(control) is not None,
+            runs=tuple(rows.run(run) for run in found),
+        )

@@ -1,0 +1,229 @@
+"""From rows to records: how the columns of each table become what the engine knows.
+
+Rows are plain tuples in the order of the column lists here, whether SQLAlchemy or a driver's own
+cursor fetched them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, literal, literal_column
+
+from paceline.core.errors import NotFoundError
+from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+from paceline.engine.ports.records import (
+    Account,
+    Campaign,
+    Delivery,
+    Event,
+    LaneRow,
+    LedgerRow,
+    Media,
+    ProcessRow,
+    Run,
+    Upload,
+)
+from paceline.store.schema import (
+    accounts,
+    campaigns,
+    deliveries,
+    events,
+    lanes,
+    ledger,
+    media,
+    policies,
+    processes,
+    runs,
+    suppressions,
+    uploads,
+)
+
+Row = Sequence[Any]
+
+DELIVERY_NAMES = (
+    "id, run_id, account_id, position, target, fields, content, action, reply, state, "
+    "scheduled_at, due_at, expires_at, recipient_hours, parts_done, attempts, retries, reason, "
+    "provider_id, sent_at"
+)
+LEDGER_NAMES = (
+    "delivery_id, part, attempt, kind, account_id, run_id, action, at, intent_at, started_at, "
+    "slots, policy_id, generation, outcome, code, reason, provider_id, latency_us"
+)
+
+IS_SUPPRESSED: ColumnElement[bool] = (
+    exists(literal(1)).where(suppressions.c.address == deliveries.c.target).label("suppressed")
+)
+
+ACCOUNT = (
+    *(
+        accounts.c[name]
+        for name in (
+            "id",
+            "name",
+            "provider",
+            "address",
+            "settings",
+            "policy_name",
+            "overrides",
+            "policy_id",
+        )
+    ),
+    policies.c.body,
+    *(
+        accounts.c[name]
+        for name in (
+            "state",
+            "state_reason",
+            "state_until_at",
+            "warm_since_at",
+            "created_at",
+            "removed_at",
+        )
+    ),
+)
+CAMPAIGN = tuple(campaigns.c)
+RUN = (
+    runs.c.id,
+    runs.c.campaign_id,
+    campaigns.c.name,
+    campaigns.c.kind,
+    runs.c.state,
+    runs.c.total,
+    runs.c.window,
+    runs.c.opens_at,
+    runs.c.closes_at,
+    runs.c.priority,
+    campaigns.c.content,
+    runs.c.reason,
+    runs.c.started_at,
+    runs.c.finished_at,
+    runs.c.summary,
+)
+DELIVERY = (*(deliveries.c[name] for name in DELIVERY_NAMES.split(", ")), IS_SUPPRESSED)
+LANE = tuple(lanes.c)
+PROCESS = tuple(processes.c)
+LEDGER = tuple(ledger.c[name] for name in LEDGER_NAMES.split(", "))
+UPLOAD = tuple(uploads.c)
+MEDIA = (media.c.id, media.c.name, media.c.mime, media.c.size)
+EVENT = tuple(events.c)
+
+
+def account(row: Row) -> Account:
+    return Account(
+        id=row[0],
+        name=row[1],
+        provider=row[2],
+        address=row[3],
+        settings=json.loads(row[4]),
+        policy_name=row[5],
+        overrides=json.loads(row[6]),
+        policy_id=row[7],
+        policy=json.loads(row[8]),
+        state=AccountState(row[9]),
+        state_reason=row[10],
+        state_until_at=row[11],
+        warm_since_at=row[12],
+        created_at=row[13],
+        removed_at=row[14],
+    )
+
+
+def campaign(row: Row) -> Campaign:
+    return Campaign(
+        id=row[0],
+        name=row[1],
+        kind=row[2],
+        state=CampaignState(row[3]),
+        content=json.loads(row[4]),
+        settings=json.loads(row[5]),
+        reason=row[6],
+        created_at=row[7],
+        launched_at=row[8],
+        finished_at=row[9],
+    )
+
+
+def run(row: Row) -> Run:
+    return Run(
+        id=row[0],
+        campaign_id=row[1],
+        campaign=row[2],
+        kind=row[3],
+        state=RunState(row[4]),
+        total=row[5],
+        window=row[6],
+        opens_at=row[7],
+        closes_at=row[8],
+        priority=row[9],
+        content=json.loads(row[10]),
+        reason=row[11],
+        started_at=row[12],
+        finished_at=row[13],
+        summary=row[14],
+    )
+
+
+def delivery(row: Row) -> Delivery:
+    return Delivery(
+        id=row[0],
+        run_id=row[1],
+        account_id=row[2],
+        position=row[3],
+        target=row[4],
+        fields=json.loads(row[5]),
+        content=None if row[6] is None else json.loads(row[6]),
+        action=row[7],
+        reply=bool(row[8]),
+        state=DeliveryState(row[9]),
+        scheduled_at=row[10],
+        due_at=row[11],
+        expires_at=row[12],
+        recipient_hours=row[13],
+        parts_done=row[14],
+        attempts=row[15],
+        retries=row[16],
+        reason=row[17],
+        provider_id=row[18],
+        sent_at=row[19],
+        suppressed=bool(row[20]),
+    )
+
+
+def lane(row: Row) -> LaneRow:
+    return LaneRow(*row)
+
+
+def process(row: Row) -> ProcessRow:
+    return ProcessRow(*row)
+
+
+def ledger_row(row: Row) -> LedgerRow:
+    return LedgerRow(*row)
+
+
+def upload(row: Row) -> Upload:
+    return Upload(*row)
+
+
+def media_of(row: Row) -> Media:
+    return Media(*row)
+
+
+def event(row: Row) -> Event:
+    return Event(*row)
+
+
+def spelled(state: StrEnum) -> ColumnElement[str]:
+    """A state written out in the statement: a partial index is not used for a bound value."""
+    return literal_column(f"'{state.value}'")
+
+
+def found(row: Row | None, noun: str, key: object) -> Row:
+    """The row, or an error that says what does not exist."""
+    if row is None:
+        raise NotFoundError(f"{noun} {key} does not exist")
+    return row

@@ -1,0 +1,359 @@
+"""Every table, as SQLAlchemy metadata. How it came to be, step by step, is in ``migrations``.
+
+Instants are BIGINT microseconds, structured values are JSON in TEXT on both databases, so that
+the same statements serve both. States are held to their machines by CHECK constraints.
+
+Foreign keys are left out where every message would pay for them, or where the row must outlive
+what it speaks of: the ledger and the counters (written several times per message, and only ever
+beside a delivery whose own keys were checked) and events (a record of what happened).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+
+CONTROL = "control"
+"""The key of the settings row that says whether everything is stopped; it always exists."""
+
+UNSETTLED = tuple(
+    state.value
+    for state in (
+        DeliveryState.PLANNED,
+        DeliveryState.READY,
+        DeliveryState.SENDING,
+        DeliveryState.UNKNOWN,
+    )
+)
+"""States of deliveries for which something is still to be done."""
+
+METADATA = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only where the key is spelled INTEGER.
+Id = BigInteger().with_variant(Integer, "sqlite")
+
+# Rows that change with every message leave room on their page, so that PostgreSQL can put the new
+# version beside the old one and need not touch an index.
+ROOMY = {"fillfactor": "50"}
+
+
+def _only(rows: str) -> dict[str, Any]:
+    """A partial index: only the rows that somebody will look for by it."""
+    return {"sqlite_where": text(rows), "postgresql_where": text(rows)}
+
+
+def _one_of(column: str, states: Iterable[StrEnum] | tuple[str, ...]) -> CheckConstraint:
+    names = ", ".join(f"'{state}'" for state in states)
+    return CheckConstraint(f"{column} IN ({names})", name=column)
+
+
+policies = Table(
+    "policies",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("name", "digest"),
+)
+
+accounts = Table(
+    "accounts",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("policy_name", Text),
+    Column("overrides", Text, nullable=False),
+    Column("policy_id", BigInteger, ForeignKey("policies.id"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("state_reason", Text, nullable=False),
+    Column("state_until_at", BigInteger),
+    Column("warm_since_at", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("removed_at", BigInteger),
+    _one_of("state", AccountState),
+)
+# A removed account keeps its row, because the ledger speaks of it, but gives its name back.
+Index(
+    "ix_accounts_name",
+    accounts.c.name,
+    unique=True,
+    **_only("removed_at IS NULL"),
+)
+
+campaigns = Table(
+    "campaigns",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("launched_at", BigInteger),
+    Column("finished_at", BigInteger),
+    UniqueConstraint("name"),
+    _one_of("kind", ("campaign", "direct")),
+    _one_of("state", CampaignState),
+)
+
+runs = Table(
+    "runs",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("campaign_id", BigInteger, ForeignKey("campaigns.id"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("window", Text),
+    Column("opens_at", BigInteger),
+    Column("closes_at", BigInteger),
+    Column("priority", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger),
+    Column("finished_at", BigInteger),
+    _one_of("state", RunState),
+)
+Index("ix_runs_campaign_id", runs.c.campaign_id)
+
+deliveries = Table(
+    "deliveries",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    # Checked when a delivery is created; an update that leaves the key alone does not ask again.
+    Column("run_id", BigInteger, ForeignKey("runs.id"), nullable=False),
+    Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("fields", Text, nullable=False),
+    Column("content", Text),
+    Column("action", Text, nullable=False),
+    Column("reply", Boolean, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("scheduled_at", BigInteger, nullable=False),
+    Column("due_at", BigInteger),
+    Column("expires_at", BigInteger),
+    Column("recipient_hours", Text),
+    Column("parts_done", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("retries", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("provider_id", Text),
+    Column("sent_at", BigInteger),
+    Column("moved_at", BigInteger, nullable=False),
+    _one_of("state", DeliveryState),
+    CheckConstraint("due_at IS NULL OR state IN ('ready', 'unknown')", name="due_waits"),
+    CheckConstraint("state <> 'ready' OR due_at IS NOT NULL", name="ready_is_due"),
+    CheckConstraint("state <> 'sent' OR sent_at IS NOT NULL", name="sent_has_instant"),
+)
+# Only waiting rows are in the queue's index: a settled delivery costs the next claim nothing.
+Index(
+    "ix_deliveries_due",
+    deliveries.c.account_id,
+    deliveries.c.run_id,
+    deliveries.c.due_at,
+    deliveries.c.id,
+    **_only("due_at IS NOT NULL"),
+)
+Index(
+    "ix_deliveries_sending",
+    deliveries.c.account_id,
+    **_only("state = 'sending'"),
+)
+Index(
+    "ix_deliveries_unknown",
+    deliveries.c.run_id,
+    **_only("state = 'unknown'"),
+)
+Index("ix_deliveries_run", deliveries.c.run_id, deliveries.c.id)
+Index(
+    "ix_deliveries_contacted",
+    deliveries.c.target,
+    deliveries.c.sent_at,
+    **_only("sent_at IS NOT NULL"),
+)
+
+ledger = Table(
+    "ledger",
+    METADATA,
+    Column("delivery_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("account_id", BigInteger, nullable=False),
+    Column("run_id", BigInteger, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("intent_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger),
+    Column("slots", Integer, nullable=False),
+    Column("policy_id", BigInteger, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("outcome", Text),
+    Column("code", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("provider_id", Text),
+    Column("latency_us", BigInteger),
+    _one_of("kind", ("intent", "outcome", "resolution")),
+    # The key is the row's place on disk: one tree to write instead of two.
+    sqlite_with_rowid=False,
+)
+Index("ix_ledger_account", ledger.c.account_id, ledger.c.intent_at)
+
+usage = Table(
+    "usage",
+    METADATA,
+    Column(
+        "account_id",
+        BigInteger,
+        ForeignKey("accounts.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("checkpoint", Text),
+    postgresql_with=ROOMY,
+)
+
+processes = Table(
+    "processes",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("lease_until_at", BigInteger, nullable=False),
+    # A number is never given out twice, or a newcomer would inherit a dead process's lanes.
+    sqlite_autoincrement=True,
+)
+
+lanes = Table(
+    "lanes",
+    METADATA,
+    Column(
+        "account_id",
+        BigInteger,
+        ForeignKey("accounts.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("generation", BigInteger, nullable=False),
+    Column("owner", BigInteger, ForeignKey("processes.id")),
+    Column("revision", BigInteger, nullable=False),
+    Column("wake_at", BigInteger),
+    postgresql_with=ROOMY,
+)
+Index(
+    "ix_lanes_free",
+    lanes.c.wake_at,
+    **_only("owner IS NULL AND wake_at IS NOT NULL"),
+)
+Index(
+    "ix_lanes_owner",
+    lanes.c.owner,
+    lanes.c.wake_at,
+    **_only("owner IS NOT NULL"),
+)
+
+media = Table(
+    "media",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("mime", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+uploads = Table(
+    "uploads",
+    METADATA,
+    Column(
+        "account_id",
+        BigInteger,
+        ForeignKey("accounts.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("media_id", Text, ForeignKey("media.id"), primary_key=True),
+    Column("handle", Text, nullable=False),
+    Column("uploaded_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+)
+
+suppressions = Table(
+    "suppressions",
+    METADATA,
+    Column("address", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
+# One row per account, so that lanes of different accounts never wait for each other here; what a
+# run has done is their sum.
+counters = Table(
+    "counters",
+    METADATA,
+    Column("account_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("state", Text, primary_key=True),
+    Column("n", BigInteger, nullable=False),
+    _one_of("state", DeliveryState),
+    sqlite_with_rowid=False,
+    postgresql_with=ROOMY,
+)
+Index("ix_counters_run", counters.c.run_id)
+
+events = Table(
+    "events",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("account_id", BigInteger),
+    Column("run_id", BigInteger),
+    Column("delivery_id", BigInteger),
+)
+Index("ix_events_account", events.c.account_id, events.c.id)
+Index("ix_events_run", events.c.run_id, events.c.id)
+
+settings = Table(
+    "settings",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)

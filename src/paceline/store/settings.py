@@ -1,0 +1,118 @@
+"""Settings, the emergency stop with its fence, and the events operators read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import select, update
+
+from paceline.core.errors import InputError, StoreError
+from paceline.core.instants import Instant
+from paceline.engine.ports.records import Event
+from paceline.store import rows
+from paceline.store.base import Subject, dump, storable
+from paceline.store.schema import CONTROL, events, settings
+
+FENCE_KEY = 0x7061_6365_0001
+"""The advisory lock of the fence: shared by every group of intents, exclusive to commands.
+
+A lock in memory rather than on the control row: it is fair, so a command is not starved by
+intents that keep coming, and taking it writes nothing.
+"""
+
+
+class Settings(Subject):
+    """Small values by key. The control row is not one of them."""
+
+    def get(self, key: str) -> Any:
+        statement = select(settings.c.value).where(settings.c.key == _allowed(key))
+        row = self._connection.execute(statement).first()
+        return None if row is None else json.loads(row[0])
+
+    def put(self, key: str, value: Any) -> None:
+        stored = dump(value)
+        self._connection.execute(
+            self._context.insert(settings)
+            .values(key=_allowed(key), value=stored)
+            .on_conflict_do_update(index_elements=["key"], set_={"value": stored})
+        )
+
+    def stopped(self) -> str | None:
+        statement = select(settings.c.value).where(settings.c.key == CONTROL)
+        return why_stopped(self._connection.execute(statement).scalar_one())
+
+    def stop(self, reason: str) -> None:
+        self._control(storable(reason))
+
+    def go_on(self) -> None:
+        self._control(None)
+
+    def _control(self, stopped: str | None) -> None:
+        self._connection.execute(
+            update(settings)
+            .where(settings.c.key == CONTROL)
+            .values(value=dump({"stopped": stopped}))
+        )
+
+    def fence(self) -> None:
+        # On SQLite a write transaction is alone: intents are either committed or not begun.
+        if not self._context.postgresql:
+            return
+        cursor = self._context.cursor()
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (FENCE_KEY,))
+        if cursor.fetchone()[0]:
+            return
+        # To wait while holding rows that those intents may want would be a deadlock. A transaction
+        # that has written nothing holds none.
+        cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+        if cursor.fetchone()[0]:
+            raise StoreError("the fence must come before the first write of its transaction")
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (FENCE_KEY,))
+
+
+class Events(Subject):
+    """What happened, in words, newest first when asked for."""
+
+    def add(
+        self,
+        kind: str,
+        text: str,
+        *,
+        at: Instant,
+        account_id: int | None = None,
+        run_id: int | None = None,
+        delivery_id: int | None = None,
+    ) -> None:
+        self._connection.execute(
+            events.insert().values(
+                at=at,
+                kind=kind,
+                text=storable(text),
+                account_id=account_id,
+                run_id=run_id,
+                delivery_id=delivery_id,
+            )
+        )
+
+    def latest(
+        self, *, account_id: int | None = None, run_id: int | None = None, limit: int = 20
+    ) -> list[Event]:
+        statement = select(*rows.EVENT).order_by(events.c.id.desc()).limit(limit)
+        if account_id is not None:
+            statement = statement.where(events.c.account_id == account_id)
+        if run_id is not None:
+            statement = statement.where(events.c.run_id == run_id)
+        return [rows.event(row) for row in self._connection.execute(statement)]
+
+
+def why_stopped(value: str) -> str | None:
+    """What the control row says."""
+    stopped: str | None = json.loads(value)["stopped"]
+    return stopped
+
+
+def _allowed(key: str) -> str:
+    if key == CONTROL:
+        raise InputError(f"{CONTROL!r} is not a setting; stop and go on are commands")
+    return key

@@ -1,0 +1,87 @@
+"""One transaction over everything that is stored: each subject, made when first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from paceline.core.instants import Instant
+from paceline.store.accounts import Accounts, Policies
+from paceline.store.audit import Audit
+from paceline.store.base import Context
+from paceline.store.campaigns import Campaigns, Runs
+from paceline.store.deliveries import Deliveries
+from paceline.store.lanes import Lanes, Processes
+from paceline.store.ledger import Ledger
+from paceline.store.media import MediaShelf
+from paceline.store.path import BasePath
+from paceline.store.path_postgresql import PostgresqlPath
+from paceline.store.path_sqlite import SqlitePath
+from paceline.store.settings import Events, Settings
+from paceline.store.suppressions import Suppressions
+
+
+class Transaction:
+    """What ``Store.write`` and ``Store.read`` hand out."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def now(self) -> Instant:
+        return self._context.now
+
+    @cached_property
+    def path(self) -> BasePath:
+        return (PostgresqlPath if self._context.postgresql else SqlitePath)(self._context)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        return Accounts(self._context)
+
+    @cached_property
+    def policies(self) -> Policies:
+        return Policies(self._context)
+
+    @cached_property
+    def campaigns(self) -> Campaigns:
+        return Campaigns(self._context)
+
+    @cached_property
+    def runs(self) -> Runs:
+        return Runs(self._context)
+
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        return Deliveries(self._context)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        return Lanes(self._context)
+
+    @cached_property
+    def processes(self) -> Processes:
+        return Processes(self._context)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return Ledger(self._context)
+
+    @cached_property
+    def media(self) -> MediaShelf:
+        return MediaShelf(self._context)
+
+    @cached_property
+    def suppressions(self) -> Suppressions:
+        return Suppressions(self._context)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings(self._context)
+
+    @cached_property
+    def events(self) -> Events:
+        return Events(self._context)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self._context)
