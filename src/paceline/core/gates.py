@@ -10,22 +10,32 @@ never answers an earlier one. That is what lets the pacer find their common open
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Protocol
 
-from paceline.core.calendar import day_start_of, next_day_start, next_week_start, week_start
+from paceline.core.calendar import (
+    day_of,
+    day_start_of,
+    next_day_start,
+    next_week_start,
+    week_start,
+)
 from paceline.core.durations import print_duration
-from paceline.core.health import adapted_gap_us, is_slowed
+from paceline.core.health import is_slowed
 from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Ask, Standing
 from paceline.core.policy import Batch, Frequency, Policy, Rate
 from paceline.core.states import AccountState
-from paceline.core.usage import Usage
+from paceline.core.usage import Usage, gap_to_keep_us
 
 NEVER: Instant = 1 << 62
 """No passing of time opens this gate."""
 
 SENDING_STATES = (AccountState.ACTIVE, AccountState.LIMIT_REACHED)
+
+MOST_DAYS = 400
+"""How many days ahead a warm-up is followed until it has room."""
 
 
 class Gate(Protocol):
@@ -85,6 +95,7 @@ class RateGate:
     """The token bucket (GCRA): every part takes a token, nothing gives one back."""
 
     rate: Rate
+    recover_us: int = 0
     name: str = "rate"
     final: bool = False
 
@@ -93,13 +104,14 @@ class RateGate:
         return opens_at if opens_at > at else at
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
-        slowed = " (slowed after a throttle)" if usage.throttled_at is not None else ""
-        return f"rate limit {self.rate}{slowed}"
+        throttled_at = usage.throttled_at
+        slowed = throttled_at is not None and at < throttled_at + self.recover_us
+        return f"rate limit {self.rate}{' (slowed after a throttle)' if slowed else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class SpacingGate:
-    """The drawn gap since the last paced send, stretched while errors are high."""
+    """The gap since the last paced send, stretched while errors are high or after a throttle."""
 
     policy: Policy
     name: str = "spacing"
@@ -108,15 +120,14 @@ class SpacingGate:
     def earliest(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
         if ask.reply or usage.last_at is None:
             return at
-        return max(at, usage.last_at + self._gap_us(usage, ask))
-
-    def _gap_us(self, usage: Usage, ask: Ask) -> int:
-        return adapted_gap_us(self.policy, usage.gap_us, usage.window_of(ask.run_id))
+        return max(at, usage.last_at + gap_to_keep_us(self.policy, usage, ask))
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
-        text = f"spacing {print_duration(self._gap_us(usage, ask))} since the last message"
-        if is_slowed(self.policy, usage.window_of(ask.run_id)):
-            return f"{text} (slowed: error rate above {self.policy.adaptive.above})"  # type: ignore[union-attr]
+        gap = print_duration(gap_to_keep_us(self.policy, usage, ask))
+        text = f"spacing {gap} since the last message"
+        adaptive = self.policy.adaptive
+        if adaptive is not None and is_slowed(self.policy, usage.window_of(ask.run_id)):
+            return f"{text} (slowed: error rate above {adaptive.above})"
         return text
 
 
@@ -132,7 +143,7 @@ class BatchGate:
     def earliest(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
         if ask.reply or usage.last_at is None or usage.batch_position < self.batch.size:
             return at
-        gap_us = adapted_gap_us(self.policy, usage.gap_us, usage.window_of(ask.run_id))
+        gap_us = gap_to_keep_us(self.policy, usage, ask)
         return max(at, usage.last_at + gap_us + self.batch.pause_us)
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
@@ -162,47 +173,56 @@ class DailyGate:
     """
 
     policy: Policy
-    warm_since_at: Instant
+    warm_since: date
     name: str = "daily"
     final: bool = False
 
     def earliest(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
-        if self._ceiling(ask) is not None and ask.parts > (self._ceiling(ask) or 0):
+        action = ask.counted_as
+        cap = self.policy.daily.get(action)
+        if self.policy.warmup is not None and not ask.reply:
+            return self._earliest_on_the_ramp(at, usage, ask)
+        # Room on the day that was counted last is room on every later day too, which spares
+        # the calendar where nothing is scarce.
+        if cap is None or usage.day.get(action, 0) + ask.parts <= cap:
+            return at
+        if ask.parts > cap:
             return NEVER
+        return max(at, next_day_start(usage.day_at, self.policy.day_zone))
+
+    def _earliest_on_the_ramp(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
+        """A warm-up only ever allows more from day to day, so the first day with room it is."""
         zone = self.policy.day_zone
-        for _ in range(400):
-            day_at = day_start_of(at, zone)
-            cap = self._cap(day_at, ask)
-            if cap is None or usage.used_on(day_at, ask.counted_as) + ask.parts <= cap:
+        for _ in range(MOST_DAYS):
+            cap = self._cap(at, ask)
+            used = usage.used_on(day_start_of(at, zone), ask.counted_as)
+            if cap is None or used + ask.parts <= cap:
                 return at
+            if cap == self._ceiling(ask) < ask.parts:
+                return NEVER
             at = next_day_start(at, zone)
         return NEVER
 
-    def _cap(self, day_at: Instant, ask: Ask) -> int | None:
+    def _cap(self, at: Instant, ask: Ask) -> int | None:
         cap = self.policy.daily.get(ask.counted_as)
         warmup = self.policy.warmup
         if warmup is None or ask.reply:
             return cap
-        zone = self.policy.day_zone
-        first_day_at = day_start_of(self.warm_since_at, zone)
-        # Whole days apart; the half day absorbs the hour that a DST change adds or takes.
-        day_index = max(0, (day_at - first_day_at + HALF_DAY) // DAY)
+        day_index = (day_of(at, self.policy.day_zone) - self.warm_since).days
         ramp = warmup.cap_on(day_index)
         return ramp if cap is None else min(cap, ramp)
 
-    def _ceiling(self, ask: Ask) -> int | None:
+    def _ceiling(self, ask: Ask) -> int:
         """The most any day will ever allow."""
-        cap = self.policy.daily.get(ask.counted_as)
-        warmup = self.policy.warmup
-        if warmup is None or ask.reply:
-            return cap
-        return warmup.limit if cap is None else min(cap, warmup.limit)
+        cap, warmup = self.policy.daily.get(ask.counted_as), self.policy.warmup
+        ramp = warmup.limit if warmup is not None else ask.parts
+        return ramp if cap is None else min(cap, ramp)
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
-        day_at = day_start_of(at, self.policy.day_zone)
-        used, cap = usage.used_on(day_at, ask.counted_as), self._cap(day_at, ask)
-        ramp = " of the warm-up" if self.policy.warmup is not None and not ask.reply else ""
-        return _cap_reason("daily", used, cap, ask) + ramp
+        cap = self._cap(at, ask)
+        used = usage.used_on(day_start_of(at, self.policy.day_zone), ask.counted_as)
+        warming = cap is not None and cap != self.policy.daily.get(ask.counted_as)
+        return _cap_reason("daily", used, cap, ask) + (" of the warm-up" if warming else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +234,13 @@ class WeeklyGate:
     final: bool = False
 
     def earliest(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
-        cap = self.policy.weekly.get(ask.counted_as)
-        if cap is None:
+        action = ask.counted_as
+        cap = self.policy.weekly.get(action)
+        if cap is None or usage.week.get(action, 0) + ask.parts <= cap:
             return at
         if ask.parts > cap:
             return NEVER
-        zone = self.policy.day_zone
-        if usage.used_in_week(week_start(at, zone), ask.counted_as) + ask.parts <= cap:
-            return at
-        return next_week_start(at, zone)
+        return max(at, next_week_start(usage.week_at, self.policy.day_zone))
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
         week_at = week_start(at, self.policy.day_zone)
@@ -327,9 +345,6 @@ class RecipientHoursGate:
         return f"outside the recipient's hours ({ask.recipient_hours})"
 
 
-DAY = 24 * 3600 * 1_000_000
-HALF_DAY = DAY // 2
-
 DELIVERY_GATES: tuple[Gate, ...] = (
     SuppressionGate(),
     ExpiryGate(),
@@ -347,7 +362,7 @@ def account_gates(policy: Policy, standing: Standing) -> tuple[Gate, ...]:
     if policy.weekly:
         gates.append(WeeklyGate(policy))
     if policy.daily or policy.warmup is not None:
-        gates.append(DailyGate(policy, standing.warm_since_at))
+        gates.append(DailyGate(policy, day_of(standing.warm_since_at, policy.day_zone)))
     if policy.per_recipient is not None:
         gates.append(FrequencyGate(policy.per_recipient))
     if policy.spacing is not None or policy.min_gap_us:
@@ -355,7 +370,7 @@ def account_gates(policy: Policy, standing: Standing) -> tuple[Gate, ...]:
     if policy.batch is not None:
         gates.append(BatchGate(policy.batch, policy))
     if policy.rate is not None:
-        gates.append(RateGate(policy.rate))
+        gates.append(RateGate(policy.rate, policy.throttle.recover_us))
     return tuple(gates)
 
 
@@ -366,5 +381,6 @@ def _next_open(hours: Hours, at: Instant) -> Instant:
 
 def _cap_reason(period: str, used: int, cap: int | None, ask: Ask) -> str:
     if cap is not None and ask.parts > cap:
-        return f"{period} cap {cap} leaves no room for {ask.parts} sends"
+        sends = "send" if ask.parts == 1 else "sends"
+        return f"{period} cap {cap} leaves no room for {ask.parts} {sends}"
     return f"{period} cap reached ({used}/{cap})"

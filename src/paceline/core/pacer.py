@@ -17,7 +17,9 @@ from paceline.core.usage import Usage
 HORIZON_US = 400 * DAY
 """How far ahead gates are followed; what does not meet within it never meets."""
 
-_PASSES = 1000
+_PASSES = 20_000
+"""Gates that open and shut every few minutes are followed for weeks; then we stop looking."""
+
 _GO = Go()
 
 
@@ -46,54 +48,54 @@ class Pacer:
     def verdict(self, now: Instant, usage: Usage, ask: Ask) -> Verdict:
         """Go, wait or refuse: the least instant at which every gate is open.
 
+        Every gate is asked alone first. The one that opens last is the one to be told of, and no
+        common opening can come before it.
+        """
+        at, last = now, None
+        for gate in self._gates:
+            opens_at = gate.earliest(now, usage, ask)
+            if opens_at > at:
+                if opens_at >= NEVER:
+                    return _shut_for_good(gate, now, usage, ask)
+                at, last = opens_at, gate
+        if last is None:
+            return _GO
+        return self._meet(last, now, at, usage, ask)
+
+    def _meet(self, last: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Verdict:
+        """The common opening from ``at`` on.
+
         Each gate is monotone, so walking from one gate's answer to the next and starting over
         until nobody moves ends at the least common opening, if there is one within the horizon.
+        The horizon begins where the last gate opens: a long wait is no contradiction.
         """
-        at, binding = now, None
+        ends_at, moved = at + HORIZON_US, last
         for _ in range(_PASSES):
             before = at
             for gate in self._gates:
                 opens_at = gate.earliest(at, usage, ask)
-                if opens_at == at:
-                    continue
-                if opens_at >= NEVER:
-                    return self._never(gate, now, at, usage, ask)
-                at, binding = opens_at, gate
+                if opens_at > at:
+                    if opens_at >= NEVER:
+                        return _too_late(gate, last, now, at, usage, ask)
+                    at, moved = opens_at, gate
             if at == before:
+                return Wait(at, last.name, last.reason(now, usage, ask))
+            if at > ends_at:
                 break
-            if at - now > HORIZON_US:
-                return Refuse("horizon", _never_meet(binding))
-        else:
-            return Refuse("horizon", _never_meet(binding))
-        if binding is None:
-            return _GO
-        shut = self._binding(now, at, usage, ask) or binding
-        return Wait(at, shut.name, shut.reason(now, usage, ask))
-
-    def _never(self, gate: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Verdict:
-        if not gate.final:
-            return Wait(None, gate.name, gate.reason(at, usage, ask))
-        shuts_at = min((t for t in (ask.closes_at, ask.expires_at) if t is not None), default=now)
-        if shuts_at <= now or gate.earliest(now, usage, ask) >= NEVER:
-            return Refuse(gate.name, gate.reason(at, usage, ask))
-        # The gate is still open, only every other one opens too late. A raised limit may yet
-        # save the delivery, so it is given up when its time is over and not before.
-        shut = self._binding(now, at, usage, ask) or gate
-        why = shut.reason(now, usage, ask)
-        return Wait(shuts_at, shut.name, f"{why}; its {gate.name} ends first")
-
-    def _binding(self, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Gate | None:
-        """The gate that, alone and from now, opens last: the one people should be told of."""
-        shut = [(g.earliest(now, usage, ask), g) for g in self._gates]
-        waiting = [(opens_at, gate) for opens_at, gate in shut if opens_at > now]
-        return max(waiting, key=lambda pair: pair[0])[1] if waiting else None
+        days = HORIZON_US // DAY
+        why = f"no instant within {days} days suits every gate (last shut: {moved.name})"
+        return Refuse("horizon", why)
 
     def token_at(self, now: Instant, usage: Usage) -> Instant:
-        """When the next part of a delivery that has started may go: a token is all it needs."""
+        """When the next part of a delivery that has started may go: a token is all it needs.
+
+        Unless the provider holds the account back meanwhile: that binds parts as well.
+        """
+        at = max(now, usage.hold_until_at)
         rate = self.policy.rate
         if rate is None:
-            return now
-        return max(now, usage.tat_at - (rate.burst - 1) * rate.interval_us)
+            return at
+        return max(at, usage.tat_at - (rate.burst - 1) * rate.interval_us)
 
     def explain(self, now: Instant, usage: Usage, ask: Ask) -> list[GateView]:
         """Every gate with its own earliest instant and reason, shut ones first."""
@@ -113,6 +115,20 @@ class Pacer:
         )
 
 
-def _never_meet(binding: Gate | None) -> str:
-    name = binding.name if binding is not None else "gates"
-    return f"no instant within {HORIZON_US // DAY} days suits every gate (last shut: {name})"
+def _shut_for_good(gate: Gate, at: Instant, usage: Usage, ask: Ask) -> Verdict:
+    why = gate.reason(at, usage, ask)
+    return Refuse(gate.name, why) if gate.final else Wait(None, gate.name, why)
+
+
+def _too_late(gate: Gate, last: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Verdict:
+    """``gate`` is open now and shut for good by the time the others are open.
+
+    A raised limit may yet save the delivery, so it is given up when its time is over and not
+    before.
+    """
+    ends = [ask.expires_at, None if ask.reply else ask.closes_at]
+    ends_at = min((end_at for end_at in ends if end_at is not None), default=None)
+    if not gate.final or ends_at is None:
+        return _shut_for_good(gate, at, usage, ask)
+    why = last.reason(now, usage, ask)
+    return Wait(ends_at, last.name, f"{why}; its {gate.name} ends first")

@@ -55,10 +55,18 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         """Not wrapped: formatting by methods is not safe here at all (its widths are free)."""
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        numbers = isinstance(left, int | float) and isinstance(right, int | float)
-        if not numbers or (operator == "**" and not _small_power(left, right)):
+        if not _small(operator, left, right):
             raise SecurityError(f"'{operator}' is for small numbers only")
         return super().call_binop(context, operator, left, right)
+
+
+def _small(operator: str, left: Any, right: Any) -> bool:
+    """Whether the result is of a size that a message can have any use for."""
+    if operator == "*" and isinstance(left, str) and isinstance(right, int):
+        return len(left) * right <= LONGEST_TEXT
+    if not (isinstance(left, int | float) and isinstance(right, int | float)):
+        return False
+    return operator != "**" or (abs(left) <= 10**9 and abs(right) <= 100)
 
 
 def _short_range(*args: int) -> range:
@@ -66,10 +74,6 @@ def _short_range(*args: int) -> range:
     if len(numbers) > LONGEST_RANGE:
         raise SecurityError(f"a range has at most {LONGEST_RANGE} numbers")
     return numbers
-
-
-def _small_power(base: float, exponent: float) -> bool:
-    return abs(base) <= 10**9 and abs(exponent) <= 100
 
 
 _TEXT = _Sandbox(autoescape=False)
@@ -149,9 +153,14 @@ def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
     return replace(
         part,
         text=render(part.text, known),
-        subject=render(part.subject, known),
+        subject=_one_line(render(part.subject, known)),
         html=render(part.html, known, html=True),
     )
+
+
+def _one_line(text: str) -> str:
+    """A subject is one line: a field with a line break in it must not begin a new header."""
+    return " ".join(text.splitlines())
 
 
 def content_variables(content: Content) -> frozenset[str]:

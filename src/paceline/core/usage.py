@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paceline.core.calendar import day_start_of, week_start
-from paceline.core.health import Window, throttled_interval_us
+from paceline.core.health import WINDOW_SIZE, Window, adapted_gap_us, throttled_interval_us
 from paceline.core.instants import Instant
 from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -51,10 +51,33 @@ class Usage:
         return self.health.get(run_id, Window())
 
     def used_on(self, day_at: Instant, action: str) -> int:
-        return self.day.get(action, 0) if day_at == self.day_at else 0
+        """What the day that starts at ``day_at`` has used; a day that is over keeps nothing.
+
+        A clock that was set back over midnight must not open a new allowance, so an earlier day
+        is given the later one's count.
+        """
+        return self.day.get(action, 0) if day_at <= self.day_at else 0
 
     def used_in_week(self, week_at: Instant, action: str) -> int:
-        return self.week.get(action, 0) if week_at == self.week_at else 0
+        return self.week.get(action, 0) if week_at <= self.week_at else 0
+
+
+def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
+    """How far the next paced send stays behind the last one.
+
+    The drawn gap, though never under what the policy asks for by now: it may have become stricter
+    since the gap was drawn. Errors and throttles each stretch it; they do not multiply.
+    """
+    low_us = policy.spacing.low_us if policy.spacing is not None else 0
+    drawn_us = max(usage.gap_us, low_us, policy.min_gap_us)
+    gap_us = adapted_gap_us(policy, drawn_us, usage.window_of(ask.run_id))
+    if usage.throttled_at is None or usage.last_at is None:
+        return gap_us
+    # Reckoned from the last send and not from now, or the gap would shrink while it is waited for.
+    slowed_us = throttled_interval_us(policy, drawn_us, usage.throttled_at, usage.last_at)
+    if policy.adaptive is not None:
+        slowed_us = policy.adaptive.between.clamp(slowed_us)
+    return max(gap_us, slowed_us)
 
 
 def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Random) -> Usage:
@@ -62,14 +85,10 @@ def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Rando
     used = _rolled(usage, policy, at)
     action = ask.counted_as
     paced = not ask.reply
-    tat_at = usage.tat_at
-    if policy.rate is not None:
-        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
-        tat_at = max(tat_at, at) + interval_us
     return Usage(
-        tat_at=tat_at,
+        tat_at=max(usage.tat_at, at) + _interval_us(usage, policy, at),
         last_at=at if paced else usage.last_at,
-        gap_us=_draw_gap_us(policy, rng) if paced else usage.gap_us,
+        gap_us=policy.draw_gap_us(rng) if paced else usage.gap_us,
         batch_position=_next_position(usage, policy) if paced else usage.batch_position,
         day_at=used.day_at,
         day=_plus(used.day, action, 1),
@@ -88,13 +107,9 @@ def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Rando
 def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
     """Usage after a further part of a delivery that has started: a token and a slot, no new gap."""
     used = _rolled(usage, policy, at)
-    tat_at = usage.tat_at
-    if policy.rate is not None:
-        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
-        tat_at = max(tat_at, at) + interval_us
     return replace(
         used,
-        tat_at=tat_at,
+        tat_at=max(usage.tat_at, at) + _interval_us(usage, policy, at),
         last_at=usage.last_at if ask.reply else at,
         day=_plus(used.day, ask.counted_as, 1),
         week=_plus(used.week, ask.counted_as, 1),
@@ -107,15 +122,39 @@ def started(usage: Usage, at: Instant, policy: Policy, reply: bool) -> Usage:
     The intent was committed a little earlier; counting from the call is what keeps two effects
     as far apart as the policy says, however long the commit took.
     """
-    tat_at = usage.tat_at
-    if policy.rate is not None:
-        interval_us = throttled_interval_us(policy, policy.rate.interval_us, usage.throttled_at, at)
-        tat_at = max(tat_at, at + interval_us)
-    return replace(usage, tat_at=tat_at, last_at=usage.last_at if reply else at)
+    # Written out, because ``replace`` takes three times as long and this is done for every part.
+    return Usage(
+        tat_at=max(usage.tat_at, at + _interval_us(usage, policy, at)),
+        last_at=usage.last_at if reply else at,
+        gap_us=usage.gap_us,
+        batch_position=usage.batch_position,
+        day_at=usage.day_at,
+        day=usage.day,
+        week_at=usage.week_at,
+        week=usage.week,
+        day_sends=usage.day_sends,
+        day_bounces=usage.day_bounces,
+        hold_until_at=usage.hold_until_at,
+        hold_reason=usage.hold_reason,
+        setbacks=usage.setbacks,
+        throttled_at=usage.throttled_at,
+        health=usage.health,
+    )
 
 
-def settle(usage: Usage, ask: Ask, outcome: Outcome, intent_at: Instant, run_id: int) -> Usage:
-    """Usage after the provider's answer: a refusal gives its slot back, never its token."""
+def settle(
+    usage: Usage,
+    ask: Ask,
+    outcome: Outcome,
+    intent_at: Instant,
+    run_id: int,
+    *,
+    limit: int = WINDOW_SIZE,
+) -> Usage:
+    """Usage after the provider's answer: a refusal gives its slot back, never its token.
+
+    ``limit`` is how many attempts of the run are remembered (``health.window_size``).
+    """
     day, week = usage.day, usage.week
     if outcome.refused:
         if intent_at >= usage.day_at:
@@ -124,23 +163,32 @@ def settle(usage: Usage, ask: Ask, outcome: Outcome, intent_at: Instant, run_id:
             week = _plus(week, ask.counted_as, -1)
     accepted = outcome.kind is OutcomeKind.ACCEPTED
     bounced = outcome.kind is OutcomeKind.BOUNCED
-    return replace(
-        usage,
+    return Usage(
+        tat_at=usage.tat_at,
+        last_at=usage.last_at,
+        gap_us=usage.gap_us,
+        batch_position=usage.batch_position,
+        day_at=usage.day_at,
         day=day,
+        week_at=usage.week_at,
         week=week,
         day_sends=usage.day_sends + (accepted or bounced),
         day_bounces=usage.day_bounces + bounced,
+        hold_until_at=usage.hold_until_at,
+        hold_reason=usage.hold_reason,
         setbacks=0 if accepted else usage.setbacks,
-        health=_remembered(usage.health, run_id, usage.window_of(run_id).after(outcome)),
+        throttled_at=usage.throttled_at,
+        health=_remembered(usage.health, run_id, usage.window_of(run_id).after(outcome, limit)),
     )
 
 
 def hold(usage: Usage, until_at: Instant, reason: str, throttled_at: Instant | None) -> Usage:
     """Usage with the whole account held back, because the provider asked for it or is away."""
+    longer = until_at >= usage.hold_until_at
     return replace(
         usage,
-        hold_until_at=max(usage.hold_until_at, until_at),
-        hold_reason=reason,
+        hold_until_at=until_at if longer else usage.hold_until_at,
+        hold_reason=reason if longer else usage.hold_reason,
         setbacks=usage.setbacks + 1,
         throttled_at=throttled_at if throttled_at is not None else usage.throttled_at,
     )
@@ -199,31 +247,39 @@ def encode(usage: Usage) -> dict[str, Any]:
 
 
 def decode(raw: Mapping[str, Any]) -> Usage:
-    health = {int(run): Window(int(bits, 16), size) for run, (bits, size) in raw["health"].items()}
+    """Usage from its checkpoint; the caps' counts are then taken from the ledger."""
+    written = raw.get("health", {})
+    health = {int(run): Window(int(bits, 16), size) for run, (bits, size) in written.items()}
     return Usage(**{**raw, "health": health})
 
 
+def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
+    """What a token costs at ``at``; nothing where there is no rate."""
+    rate = policy.rate
+    if rate is None:
+        return 0
+    return throttled_interval_us(policy, rate.interval_us, usage.throttled_at, at)
+
+
 def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:
-    """Counts start anew when ``at`` lies in a later day or week of the account's zone."""
+    """Counts start anew when ``at`` lies in a later day or week of the account's zone.
+
+    Never in an earlier one: a clock that was set back would bring back the whole allowance.
+    """
     zone = policy.day_zone
     day_at, week_at = day_start_of(at, zone), week_start(at, zone)
-    if day_at == usage.day_at and week_at == usage.week_at:
+    if day_at <= usage.day_at and week_at <= usage.week_at:
         return usage
-    fresh_day = day_at != usage.day_at
+    fresh_day, fresh_week = day_at > usage.day_at, week_at > usage.week_at
     return replace(
         usage,
-        day_at=day_at,
+        day_at=day_at if fresh_day else usage.day_at,
         day={} if fresh_day else usage.day,
         day_sends=0 if fresh_day else usage.day_sends,
         day_bounces=0 if fresh_day else usage.day_bounces,
-        week_at=week_at,
-        week=usage.week if week_at == usage.week_at else {},
+        week_at=week_at if fresh_week else usage.week_at,
+        week={} if fresh_week else usage.week,
     )
-
-
-def _draw_gap_us(policy: Policy, rng: random.Random) -> int:
-    drawn_us = policy.spacing.draw(rng) if policy.spacing is not None else 0
-    return max(drawn_us, policy.min_gap_us)
 
 
 def _next_position(usage: Usage, policy: Policy) -> int:

@@ -1,0 +1,165 @@
+"""An account's agenda: its runs, the deliveries that wait in each, and whose turn it is.
+
+Reads ahead in small pages, because a claim is only a read: the guarded intent decides. Direct
+messages (replies, single sends) come first, then runs whose window closes earlier, and runs of
+equal rank take turns.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from paceline.core.hours import Hours
+from paceline.core.instants import Instant
+from paceline.core.model import Ask, Content
+from paceline.core.policy import Policy
+from paceline.core.states import RunState
+from paceline.engine.ports import Delivery, Journal, Run, Tx
+
+PAGE = 50
+SERVED = (RunState.RUNNING, RunState.CANCELLED)
+"""A cancelled run sends nothing more, but what was on its way when it was cancelled is seen off."""
+
+FAR = 1 << 62
+
+
+@lru_cache(maxsize=1024)
+def parsed_hours(text: str) -> Hours:
+    """Hours as stored with a run or a delivery; they were validated when they were written."""
+    return Hours.parse(text)
+
+
+class RunQueue:
+    """One run's waiting deliveries on one account, read ahead a page at a time."""
+
+    def __init__(self, run: Run, account_id: int, policy: Policy, journal: Journal | None) -> None:
+        self.run = run
+        self.content = Content.from_list(run.content) if run.content else None
+        self.window = parsed_hours(run.window) if run.window else None
+        self.served = 0
+        self.closing_checked = False
+        """Whether the end of the run was looked for since the last delivery was settled here."""
+        self._account_id = account_id
+        self._frequency = policy.per_recipient
+        self._journal = journal
+        self._page: deque[Delivery] = deque()
+        self.contacted: Mapping[str, tuple[Instant, ...]] = {}
+        self._next_due_at: Instant | None = 0
+
+    @property
+    def next_due_at(self) -> Instant | None:
+        """When the next delivery falls due, as far as is known here; ``None`` when none waits."""
+        return self._page[0].due_at if self._page else self._next_due_at
+
+    def expect(self, due_at: Instant) -> None:
+        """A delivery of this run will fall due then: a retry, or the end of a doubt."""
+        if self._next_due_at is None or due_at < self._next_due_at:
+            self._next_due_at = due_at
+        self.closing_checked = False
+
+    def pop(self) -> None:
+        self._page.popleft()
+
+    def forget(self) -> None:
+        """Something changed outside: what was read ahead may be stale."""
+        self._page.clear()
+        self._next_due_at = 0
+
+    async def head(self, now: Instant) -> Delivery | None:
+        """The oldest due delivery, or ``None`` if none is due now."""
+        if not self._page and self._next_due_at is not None and self._next_due_at <= now:
+            await self._refill(now)
+        return self._page[0] if self._page else None
+
+    async def _refill(self, now: Instant) -> None:
+        assert self._journal is not None, "a queue without a journal only asks"
+        rows, next_due_at, contacted = await self._journal.read(lambda tx: self._read(tx, now))
+        self._page.extend(rows)
+        self._next_due_at = next_due_at
+        self.contacted = contacted
+
+    def _read(
+        self, tx: Tx, now: Instant
+    ) -> tuple[list[Delivery], Instant | None, Mapping[str, tuple[Instant, ...]]]:
+        rows = tx.path.due(self._account_id, self.run.id, now, PAGE)
+        next_due_at: Instant | None = now
+        if not rows:
+            next_due_at = tx.path.next_due_at(self._account_id, self.run.id)
+        contacted: Mapping[str, tuple[Instant, ...]] = {}
+        if rows and self._frequency is not None:
+            since_at = now - self._frequency.per_us
+            contacted = tx.deliveries.contacted([row.target for row in rows], since_at)
+        return rows, next_due_at, contacted
+
+    def content_of(self, delivery: Delivery) -> Content:
+        if delivery.content is not None:
+            return Content.from_list(delivery.content)
+        if self.content is None:
+            raise LookupError(f"delivery {delivery.id} has no content, nor has its campaign")
+        return self.content
+
+    def ask(self, delivery: Delivery, content: Content) -> Ask:
+        """The delivery as the gates see it."""
+        run = self.run
+        return Ask(
+            action=delivery.action,
+            parts=len(content.parts) - delivery.parts_done,
+            run_id=run.id,
+            reply=delivery.reply,
+            not_before_at=delivery.due_at or 0,
+            expires_at=delivery.expires_at,
+            suppressed=delivery.suppressed,
+            window=self.window,
+            opens_at=run.opens_at,
+            closes_at=run.closes_at,
+            recipient_hours=(
+                parsed_hours(delivery.recipient_hours) if delivery.recipient_hours else None
+            ),
+            contacted=self.contacted.get(delivery.target, ()),
+        )
+
+
+class Agenda:
+    """Every run that has something to send from one account."""
+
+    def __init__(
+        self, runs: Sequence[Run], account_id: int, policy: Policy, journal: Journal
+    ) -> None:
+        self._queues = {
+            run.id: RunQueue(run, account_id, policy, journal)
+            for run in runs
+            if run.state in SERVED
+        }
+        self._turn = 0
+
+    def in_turn(self) -> list[RunQueue]:
+        """The queues in the order in which they may send next."""
+        return sorted(self._queues.values(), key=_rank)
+
+    def served(self, queue: RunQueue) -> None:
+        self._turn += 1
+        queue.served = self._turn
+
+    def queue_of(self, run_id: int) -> RunQueue | None:
+        return self._queues.get(run_id)
+
+    def drop(self, run_id: int) -> None:
+        self._queues.pop(run_id, None)
+
+    def wake_at(self) -> Instant | None:
+        """When the next delivery falls due, over all runs."""
+        due = [q.next_due_at for q in self._queues.values() if q.next_due_at is not None]
+        return min(due, default=None)
+
+
+def reserving(ask: Ask, unsent_parts: int) -> Ask:
+    """The same ask, needing room also for the parts that started deliveries have yet to send."""
+    return replace(ask, parts=ask.parts + unsent_parts) if unsent_parts else ask
+
+
+def _rank(queue: RunQueue) -> tuple[bool, int, Instant, int]:
+    run = queue.run
+    return (run.kind != "direct", -run.priority, run.closes_at or FAR, queue.served)

@@ -1,0 +1,81 @@
+"""Named policies: the presets, and those an installation defines in ``paceline.toml``.
+
+An account names a policy and may set values of its own. What holds in the end is worked out here
+and stored as a version, so that the ledger can say under which limits a message was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core.errors import ConflictError, InputError
+from paceline.core.instants import Instant
+from paceline.core.nearest import did_you_mean
+from paceline.core.policy import Policy, merge
+from paceline.core.presets import PRESETS, preset
+from paceline.engine.ports import Account, Tx
+
+EXTENDS = "extends"
+
+
+class Catalogue:
+    """Every policy that can be named here."""
+
+    def __init__(self, own: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._own = dict(own or {})
+        for name in self._own:
+            if name in PRESETS:
+                raise ConflictError(
+                    "a preset has this name already",
+                    key=f"policy.{name}",
+                    hint=f'Choose another name and write extends = "{name}"',
+                )
+            self.effective(name, {}, where=f"policy.{name}")
+
+    def names(self) -> list[str]:
+        return sorted([*PRESETS, *self._own])
+
+    def raw(self, name: str) -> dict[str, Any]:
+        """A named policy as written, with whatever it extends merged in."""
+        if name not in self._own:
+            if name in PRESETS:
+                return preset(name)
+            known = did_you_mean(name, self.names())
+            raise InputError(f"unknown policy '{name}'{known}", key="policy")
+        written = dict(self._own[name])
+        base = written.pop(EXTENDS, None)
+        if base is None:
+            return written
+        if base in self._own:
+            raise InputError("can only extend a preset", key=f"policy.{name}.{EXTENDS}")
+        return merge(self.raw(base), written)
+
+    def effective(self, name: str | None, overrides: Mapping[str, Any], *, where: str) -> Policy:
+        """Account's own value, then the named policy, then the default."""
+        base = self.raw(name) if name is not None else {}
+        return Policy.from_mapping(merge(base, overrides), where=where)
+
+    def version(
+        self, tx: Tx, name: str | None, overrides: Mapping[str, Any], at: Instant, *, where: str
+    ) -> int:
+        """The stored version of what holds for this name and these values."""
+        body = self.effective(name, overrides, where=where).to_mapping()
+        return tx.policies.version(name, body, at)
+
+
+def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:
+    """Bring every account up to date with the policies as they are written now."""
+    changed = []
+    for account in tx.accounts.list():
+        try:
+            version = catalogue.version(
+                tx, account.policy_name, account.overrides, at, where=account.name
+            )
+        except InputError as error:
+            raise error if error.where else error.within(f"account {account.name}") from None
+        if version != account.policy_id:
+            tx.accounts.update(account.id, policy_id=version)
+            tx.lanes.touch(account.id, at)
+            changed.append(account)
+    return changed

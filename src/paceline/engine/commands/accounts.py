@@ -1,0 +1,171 @@
+"""Accounts: add, change, pause, resume, remove."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.core.errors import ConflictError, InputError, NotFoundError
+from paceline.core.instants import Instant
+from paceline.core.nearest import did_you_mean
+from paceline.core.policy import merge
+from paceline.core.states import ACCOUNT, AccountState, DeliveryState
+from paceline.engine.catalogue import Catalogue
+from paceline.engine.ports import Account, Providers, Tx
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
+
+
+def find(tx: Tx, name: str) -> Account:
+    account = tx.accounts.find(name)
+    if account is None:
+        names = [known.name for known in tx.accounts.list()]
+        raise NotFoundError(f"no account named '{name}'{did_you_mean(name, names)}")
+    return account
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What an account's wishes are checked against: the providers and the policies there are."""
+
+    providers: Providers
+    catalogue: Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    name: str
+    provider: str
+    address: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    policy: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChange:
+    """What is to be different; what is left out stays."""
+
+    policy: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    address: str | None = None
+
+
+def add(tx: Tx, new: NewAccount, house: House, at: Instant) -> Account:
+    if not NAME.fullmatch(new.name):
+        raise InputError(
+            f"'{new.name}' cannot be an account's name",
+            key="name",
+            hint="Use letters, digits and . _ @ + - (64 at most, not starting with a sign)",
+        )
+    if tx.accounts.find(new.name) is not None:
+        raise ConflictError(f"an account named '{new.name}' exists already", key="name")
+    checked = house.providers.get(new.provider).check(new.settings)
+    policy_id = house.catalogue.version(tx, new.policy, new.overrides, at, where=new.name)
+    account = tx.accounts.add(
+        name=new.name,
+        provider=new.provider,
+        address=new.address or new.name,
+        settings=checked,
+        policy_name=new.policy,
+        overrides=new.overrides,
+        policy_id=policy_id,
+        at=at,
+    )
+    tx.events.add("account.added", f"{new.name} added", at=at, account_id=account.id)
+    return account
+
+
+def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) -> Account:
+    """New limits or settings, in force from the next message."""
+    tx.settings.fence()
+    account = find(tx, name)
+    policy_name = wish.policy if wish.policy is not None else account.policy_name
+    own = merge(_without(account.overrides, wish.unset), wish.overrides)
+    changes: dict[str, Any] = {
+        "policy_name": policy_name,
+        "overrides": own,
+        "policy_id": house.catalogue.version(tx, policy_name, own, at, where=name),
+    }
+    if wish.settings:
+        merged = {**account.settings, **wish.settings}
+        changes["settings"] = house.providers.get(account.provider).check(merged)
+    if wish.address is not None:
+        changes["address"] = wish.address
+    tx.accounts.update(account.id, **changes)
+    if account.state is AccountState.LIMIT_REACHED:
+        # The limit may be higher now. The cap gate decides; the label is set again if it is not.
+        tx.accounts.move(account.id, "resume")
+    tx.lanes.touch(account.id, at)
+    tx.events.add("account.changed", f"{name} changed", at=at, account_id=account.id)
+    return tx.accounts.get(account.id)
+
+
+def _without(own: Mapping[str, Any], unset: tuple[str, ...]) -> dict[str, Any]:
+    """The account's own values without those named; ``daily.email`` reaches into a table."""
+    left = {key: dict(value) if isinstance(value, Mapping) else value for key, value in own.items()}
+    for name in unset:
+        key, dot, inner = name.partition(".")
+        table = left.get(key) if dot else left
+        if not isinstance(table, dict) or (inner or key) not in table:
+            known = ", ".join(own) or "none"
+            raise InputError(f"the account has no '{name}' of its own (it has: {known})")
+        del table[inner or key]
+        if dot and not table:
+            del left[key]
+    return left
+
+
+def pause(tx: Tx, name: str, at: Instant, reason: str = "paused by an operator") -> Account:
+    return _move(tx, name, "pause", at, reason)
+
+
+def resume(tx: Tx, name: str, at: Instant) -> Account:
+    return _move(tx, name, "resume", at, "")
+
+
+def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
+    tx.settings.fence()
+    account = find(tx, name)
+    state = tx.accounts.move(account.id, event, reason=reason)
+    if state is None:
+        possible = sorted({e for s, e in ACCOUNT.table if s is account.state} & {"pause", "resume"})
+        hint = f"Possible now: {', '.join(possible)}" if possible else None
+        raise ConflictError(
+            f"account {name} is {account.state.replace('_', ' ')}: cannot {event}", hint=hint
+        )
+    tx.lanes.touch(account.id, at)
+    tx.events.add(f"account.{state}", f"{name} is {state}", at=at, account_id=account.id)
+    return tx.accounts.get(account.id)
+
+
+def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
+    """Take an account out of service. Its ledger stays: limits and history are not forgotten."""
+    tx.settings.fence()
+    account = find(tx, name)
+    restored = tx.path.restore(account.id)
+    waiting = 0
+    for run in restored.runs if restored is not None else ():
+        counts = tx.runs.accounts(run.id).get(account.id, {})
+        waiting += counts.get(DeliveryState.PLANNED, 0) + counts.get(DeliveryState.READY, 0)
+        if counts.get(DeliveryState.SENDING, 0):
+            raise ConflictError(
+                f"account {name} is sending right now", hint="Pause it first, then remove it"
+            )
+    if waiting and not cancel:
+        raise ConflictError(
+            f"account {name} has {waiting} deliveries waiting",
+            hint="Add --cancel to cancel them with the account",
+        )
+    for run in restored.runs if restored is not None else ():
+        tx.deliveries.move_all(
+            run.id, "cancel", at=at, reason=f"account {name} removed", account_id=account.id
+        )
+    tx.accounts.update(account.id, removed_at=at)
+    tx.lanes.touch(account.id, at)
+    tx.events.add("account.removed", f"{name} removed", at=at, account_id=account.id)
+    return account

@@ -1,0 +1,227 @@
+"""Campaigns: create, launch, pause, resume, cancel; and one message sent by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.core.errors import ConflictError, InputError, NotFoundError
+from paceline.core.instants import Instant
+from paceline.core.model import Content, Target
+from paceline.core.nearest import did_you_mean
+from paceline.core.states import CAMPAIGN, CampaignState, RunState
+from paceline.core.template import content_variables, render_part
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
+from paceline.engine.runs import end_if_done
+
+DIRECT = "(direct)"
+"""The standing campaign of messages that belong to no campaign."""
+
+
+def find(tx: Tx, name: str) -> Campaign:
+    campaign = tx.campaigns.find(name)
+    if campaign is None:
+        names = [known.name for known in tx.campaigns.list() if known.kind == "campaign"]
+        raise NotFoundError(f"no campaign named '{name}'{did_you_mean(name, names)}")
+    return campaign
+
+
+def create(
+    tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Providers, at: Instant
+) -> Campaign:
+    """A draft with all its deliveries planned, or an error and nothing at all."""
+    if tx.campaigns.find(spec.name) is not None:
+        raise ConflictError(f"a campaign named '{spec.name}' exists already", key="name")
+    if not targets:
+        raise InputError("the audience is empty", key="audience")
+    accounts = [_account(tx, name) for name in spec.accounts]
+    for account in accounts:
+        _check_capabilities(account, spec.action, spec.content, providers)
+    _check_variables(spec.content, targets)
+    campaign = tx.campaigns.add(
+        name=spec.name,
+        kind="campaign",
+        content=spec.content.to_list(),
+        settings=spec.settings(),
+        at=at,
+    )
+    opens_at, closes_at = spec.window_on(at)
+    run = tx.runs.add(
+        campaign_id=campaign.id,
+        window=str(spec.window) if spec.window is not None else None,
+        opens_at=opens_at,
+        closes_at=closes_at,
+        priority=spec.priority,
+        at=at,
+    )
+    tx.deliveries.add(_planned(run, spec, accounts, targets, at), at)
+    tx.events.add("campaign.created", f"{spec.name}: {len(targets)} planned", at=at, run_id=run.id)
+    return campaign
+
+
+def _planned(
+    run: Run,
+    spec: CampaignSpec,
+    accounts: Sequence[Account],
+    targets: Sequence[Target],
+    at: Instant,
+) -> Iterator[NewDelivery]:
+    start_at = max(spec.start_at or at, at)
+    expires_at = start_at + spec.expire_after_us if spec.expire_after_us is not None else None
+    for position, target in enumerate(targets):
+        yield NewDelivery(
+            run_id=run.id,
+            account_id=accounts[position % len(accounts)].id,
+            position=position,
+            target=target.address,
+            scheduled_at=start_at,
+            fields=dict(target.fields),
+            action=spec.action,
+            expires_at=expires_at,
+            recipient_hours=spec.recipient_hours_of(target),
+        )
+
+
+def _account(tx: Tx, name: str) -> Account:
+    try:
+        return find_account(tx, name)
+    except NotFoundError as error:
+        raise NotFoundError(error.reason, key="accounts", hint=error.hint) from None
+
+
+def _check_capabilities(
+    account: Account, action: str, content: Content, providers: Providers
+) -> None:
+    able = providers.get(account.provider).capabilities
+    if action not in able.actions:
+        known = ", ".join(sorted(able.actions))
+        raise InputError(
+            f"{account.provider} cannot send action '{action}' (it can: {known})",
+            key="action",
+        )
+    if any(part.media for part in content.parts) and not able.media:
+        raise InputError(f"{account.provider} cannot send media", key="parts")
+
+
+def _check_variables(content: Content, targets: Sequence[Target]) -> None:
+    """Every template is filled in for every target now, so that none fails at night."""
+    needed = content_variables(content)
+    for target in targets:
+        missing = sorted(needed - target.fields.keys())
+        if missing:
+            raise InputError(
+                f"target {target.address} has no value for {', '.join(missing)}",
+                key="audience",
+                hint="Add the column, or give the template a default",
+            )
+        for number, part in enumerate(content.parts, start=1):
+            try:
+                render_part(part, target.address, target.fields)
+            except InputError as error:
+                reason = f"for target {target.address}: {error.reason}"
+                raise InputError(reason, key=f"parts[{number}]") from None
+
+
+def launch(tx: Tx, name: str, at: Instant) -> Campaign:
+    campaign = find(tx, name)
+    _move(tx, campaign, "launch", at)
+    for run in tx.runs.of_campaign(campaign.id):
+        tx.runs.move(run.id, "start", at=at)
+        tx.deliveries.release(run.id, at, at)
+        tx.lanes.touch_run(run.id, at)
+    tx.events.add("campaign.launched", f"{name} launched", at=at)
+    return tx.campaigns.get(campaign.id)
+
+
+def pause(tx: Tx, name: str, at: Instant, reason: str = "paused by an operator") -> Campaign:
+    """In force before the next message; a delivery that has started finishes."""
+    return _steer(tx, name, "pause", at, reason)
+
+
+def resume(tx: Tx, name: str, at: Instant) -> Campaign:
+    return _steer(tx, name, "resume", at, "")
+
+
+def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operator") -> Campaign:
+    """Nothing more starts. What is on its way finishes and is counted; the rest is cancelled."""
+    tx.settings.fence()
+    campaign = find(tx, name)
+    _move(tx, campaign, "cancel", at, reason)
+    for run in tx.runs.of_campaign(campaign.id):
+        tx.lanes.touch_run(run.id, at)
+        tx.deliveries.move_all(run.id, "cancel", at=at, reason=reason)
+        tx.runs.move(run.id, "cancel", at=at, reason=reason)
+    tx.events.add("campaign.cancelled", f"{name} cancelled", at=at)
+    return tx.campaigns.get(campaign.id)
+
+
+def _steer(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Campaign:
+    tx.settings.fence()
+    campaign = find(tx, name)
+    _move(tx, campaign, event, at, reason)
+    for run in tx.runs.of_campaign(campaign.id):
+        tx.runs.move(run.id, event, at=at, reason=reason)
+        tx.lanes.touch_run(run.id, at)
+        if event == "resume":
+            end_if_done(tx, run.id, at)
+    tx.events.add(f"campaign.{event}d", f"{name} {event}d", at=at)
+    return tx.campaigns.get(campaign.id)
+
+
+def _move(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str = "") -> CampaignState:
+    state = tx.campaigns.move(campaign.id, event, at=at, reason=reason)
+    if state is None:
+        now_is = tx.campaigns.get(campaign.id).state
+        possible = sorted(name for known, name in CAMPAIGN.table if known is now_is)
+        raise ConflictError(
+            f"campaign {campaign.name} is {now_is}: cannot {event}",
+            hint=f"Possible now: {', '.join(possible) or 'nothing'}",
+        )
+    return state
+
+
+def send_direct(
+    tx: Tx,
+    account_name: str,
+    target: str,
+    content: Content,
+    action: str,
+    at: Instant,
+    *,
+    providers: Providers,
+) -> int:
+    """One message, now, under every limit of the account; the delivery's id."""
+    account = find_account(tx, account_name)
+    if not target.strip():
+        raise InputError("a message needs somebody to go to", key="target")
+    _check_capabilities(account, action, content, providers)
+    needed = sorted(content_variables(content))
+    if needed:
+        raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
+    _check_variables(content, [Target(target.strip())])
+    run = _direct_run(tx, at)
+    delivery_id = tx.deliveries.add_one(
+        NewDelivery(
+            run_id=run.id,
+            account_id=account.id,
+            position=run.total,
+            target=target.strip(),
+            scheduled_at=at,
+            due_at=at,
+            content=content.to_list(),
+            action=action,
+        ),
+        at,
+    )
+    tx.lanes.touch(account.id, at)
+    return delivery_id
+
+
+def _direct_run(tx: Tx, at: Instant) -> Run:
+    campaign = tx.campaigns.find(DIRECT)
+    if campaign is None:
+        campaign = tx.campaigns.add(name=DIRECT, kind="direct", content=[], settings={}, at=at)
+        tx.campaigns.move(campaign.id, "launch", at=at)
+        return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=at)
+    return tx.runs.of_campaign(campaign.id)[0]

@@ -1,0 +1,64 @@
+"""Stopping everything at once, and settling doubts by hand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from paceline.core.errors import ConflictError, InputError
+from paceline.core.instants import Instant
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports import Delivery, Tx
+from paceline.engine.recovery import record_absence, record_presence
+
+Resolved = Literal["sent", "resend", "failed"]
+
+
+def stop_all(tx: Tx, reason: str, at: Instant) -> None:
+    """Nothing starts on any account, in any process, once this has committed."""
+    tx.settings.fence()
+    tx.settings.stop(reason)
+    tx.lanes.touch_all(at)
+    tx.events.add("stopped", f"everything stopped: {reason}", at=at)
+
+
+def go_on(tx: Tx, at: Instant) -> None:
+    if tx.settings.stopped() is None:
+        raise ConflictError("nothing is stopped")
+    tx.settings.fence()
+    tx.settings.go_on()
+    tx.lanes.touch_all(at)
+    tx.events.add("going_on", "sending goes on", at=at)
+
+
+def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) -> Delivery:
+    """A person knows what became of a message; the ledger is told, and limits follow."""
+    delivery = tx.deliveries.get(delivery_id)
+    if delivery.state is not DeliveryState.UNKNOWN:
+        raise ConflictError(f"delivery {delivery_id} is {delivery.state}, not unknown")
+    rows = [row for row in tx.ledger.of_delivery(delivery_id) if row.kind == "intent"]
+    intent = max(rows, key=lambda row: (row.attempt, row.part))
+    if verdict == "sent":
+        parts = len(delivery.content or tx.runs.get(delivery.run_id).content)
+        whole = delivery.parts_done + 1 >= parts
+        record_presence(tx, delivery, intent, None, whole=whole, now=at)
+    elif verdict == "resend":
+        record_absence(tx, delivery, intent, at)
+    elif verdict == "failed":
+        tx.deliveries.move(delivery_id, "fail", at=at, reason="given up by an operator")
+    else:
+        raise InputError(f"cannot resolve as '{verdict}'", hint="Say sent, resend or failed")
+    _reopen_run(tx, delivery, at)
+    tx.lanes.touch(delivery.account_id, at)
+    text = f"delivery {delivery_id} resolved by hand: {verdict}"
+    tx.events.add("unknown.resolved", text, at=at, delivery_id=delivery_id)
+    return tx.deliveries.get(delivery_id)
+
+
+def _reopen_run(tx: Tx, delivery: Delivery, at: Instant) -> None:
+    """A run that had ended goes on if a resolved delivery is to be sent again."""
+    if tx.deliveries.get(delivery.id).due_at is None:
+        return
+    run = tx.runs.get(delivery.run_id)
+    if run.state in (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED):
+        tx.runs.move(run.id, "retry", at=at)
+        tx.campaigns.move(run.campaign_id, "retry", at=at)

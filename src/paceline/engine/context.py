@@ -1,0 +1,29 @@
+"""What every lane of a process shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.core.instants import SECOND
+from paceline.engine.leases import ProcessLease
+from paceline.engine.observe import Observer
+from paceline.engine.ports import Clock, Journal
+
+
+@dataclass(frozen=True, slots=True)
+class LaneContext:
+    journal: Journal
+    clock: Clock
+    lease: ProcessLease
+    observer: Observer
+    instance: str
+    """The installation's own name, part of every provider key."""
+    park_after_us: int = 5 * SECOND
+    """A wait longer than this is spent parked."""
+
+    def key(self, delivery_id: int, part: int) -> str:
+        """What a provider is told to call this part, and can be asked for later.
+
+        The same for every attempt: a provider that de-duplicates by it makes twice impossible.
+        """
+        return f"{self.instance}-{delivery_id}-{part}"

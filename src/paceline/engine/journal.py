@@ -1,0 +1,170 @@
+"""The journal: every write of a process, grouped into few transactions.
+
+Units of work gather while the last group commits; the next group takes whatever has gathered, so
+there is no timer and no waiting for company. Lanes' units are merged into one statement per kind;
+other work follows in the order it came. If a group fails, its units are replayed one by one, so
+that one bad unit harms no other.
+
+The store is synchronous. On which thread it runs is the runner's affair: a thread of its own in a
+real process, inline in a simulated one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
+
+from paceline.core.errors import StoreUnavailable
+from paceline.engine.observe import Observer, Unobserved
+from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
+
+T = TypeVar("T")
+
+GROUP_LIMIT = 500
+"""Units in one transaction at most: other writers of the same file wait for its end."""
+
+
+class Runner(Protocol):
+    """Runs a synchronous function for the event loop."""
+
+    async def run(self, function: Callable[[], T]) -> T: ...
+
+    def close(self) -> None: ...
+
+
+class ThreadRunner:
+    """A thread of its own: the loop goes on while the database works."""
+
+    def __init__(self, name: str, threads: int = 1) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
+
+    async def run(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
+
+
+class InlineRunner:
+    """The caller's own thread: for simulated worlds, where threads would break determinism."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        return function()
+
+    def close(self) -> None:
+        return
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    future: asyncio.Future[Any]
+    unit: LaneUnit | None = None
+    work: Work[Any] | None = None
+
+
+class GroupJournal:
+    """Group commit over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        writer: Runner,
+        reader: Runner,
+        observer: Observer | None = None,
+        group_limit: int = GROUP_LIMIT,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._writer = writer
+        self._reader = reader
+        self._observer = observer or Unobserved()
+        self._limit = group_limit
+        self._waiting: deque[_Entry] = deque()
+        self._drainer: asyncio.Task[None] | None = None
+
+    async def submit(self, unit: LaneUnit) -> LaneResult:
+        return cast(LaneResult, await self._enqueue(unit=unit))
+
+    async def write(self, work: Work[T]) -> T:
+        return cast(T, await self._enqueue(work=work))
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._reader.run(lambda: _read(self._store, work))
+
+    async def close(self) -> None:
+        """Commit what is waiting, then let the threads go."""
+        while self._drainer is not None:
+            await asyncio.wait([self._drainer])
+        self._writer.close()
+        self._reader.close()
+
+    def _enqueue(
+        self, unit: LaneUnit | None = None, work: Work[Any] | None = None
+    ) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(_Entry(future, unit, work))
+        if self._drainer is None:
+            self._drainer = loop.create_task(self._drain(), name="journal")
+        return future
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                count = min(len(self._waiting), self._limit)
+                group = [self._waiting.popleft() for _ in range(count)]
+                began_us = self._clock.monotonic_us()
+                answers = await self._writer.run(partial(commit, self._store, group))
+                self._observer.committed(count, self._clock.monotonic_us() - began_us)
+                for entry, answer in zip(group, answers, strict=True):
+                    _answer(entry.future, answer)
+        finally:
+            self._drainer = None
+
+
+def commit(store: Store, group: list[_Entry]) -> list[Any]:
+    """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
+    try:
+        with store.write() as tx:
+            answers = _apply(tx, group)
+    except StoreUnavailable as error:
+        # Nobody's fault, and the same for all: trying one by one would only wait longer.
+        return [error] * len(group)
+    except Exception as error:  # the culprit is found by replaying
+        if len(group) == 1:
+            return [error]
+        return [answer for entry in group for answer in commit(store, [entry])]
+    return answers
+
+
+def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:
+    answers: dict[int, Any] = {}
+    lanes = [(index, entry.unit) for index, entry in enumerate(group) if entry.unit is not None]
+    if lanes:
+        results = tx.path.apply([unit for _, unit in lanes])
+        answers.update((index, result) for (index, _), result in zip(lanes, results, strict=True))
+    for index, entry in enumerate(group):
+        if entry.work is not None:
+            answers[index] = entry.work(tx)
+    return [answers[index] for index in range(len(group))]
+
+
+def _read(store: Store, work: Work[T]) -> T:
+    with store.read() as tx:
+        return work(tx)
+
+
+def _answer(future: asyncio.Future[Any], answer: Any) -> None:
+    if future.done():  # its caller was cancelled; what it wrote stands all the same
+        return
+    if isinstance(answer, BaseException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -1,0 +1,363 @@
+"""The lane: the one serial path through which an account sends.
+
+It decides one thing at a time. Ask the pacer; commit the intent; call the provider; settle. Up to
+``concurrency`` calls may be under way together, but every decision is made here, in order, after
+the one before it is known, so no two sends can spend the same token.
+
+``run`` loops over bounded steps; a step says when to come back, and only the loop waits. A lane
+with nothing to do for a while is parked: given back, forgotten, and woken by the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Literal
+
+import structlog
+
+from paceline.core.errors import LeaseLost, StoreUnavailable
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.model import Go, Refuse, Wait
+from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.engine import lane_writes, recovery
+from paceline.engine.agenda import RunQueue, reserving
+from paceline.engine.context import LaneContext
+from paceline.engine.drivers import LazyDriver
+from paceline.engine.memory import LaneMemory, Snapshot, take_snapshot
+from paceline.engine.outbox import Outbox
+from paceline.engine.ports import Delivery, LaneRow, Lease
+from paceline.engine.sender import Sender
+from paceline.engine.settling import Flight
+
+LaneEnd = Literal["parked", "stopped", "lost"]
+
+STORE_RETRY_US = SECOND
+LEASE_RETRY_US = SECOND
+STUCK_AFTER_US = 5 * MINUTE
+
+OWN_GATES = frozenset({"recipient-hours", "frequency"})
+"""Gates that concern one delivery only: it steps aside, the next one is asked."""
+
+log = structlog.get_logger("paceline.lane")
+
+
+class Lane:
+    """One account's sending, from taking the lane to giving it back."""
+
+    def __init__(
+        self, context: LaneContext, row: LaneRow, name: str, driver: LazyDriver, rng: random.Random
+    ) -> None:
+        self._context = context
+        self._journal = context.journal
+        self._clock = context.clock
+        self._rng = rng
+        self._driver = driver
+        self._lease = Lease(row.account_id, context.lease.process_id, row.generation)
+        self._log = log.bind(account=name)
+        self._memory: LaneMemory
+        self._outbox: Outbox
+        self._sender: Sender | None = None
+        self._signal = asyncio.Event()
+        self._touched = False
+        self._stopping = False
+        self.stepped_us = context.clock.monotonic_us()
+        """When the last step began, for whoever looks for stuck lanes."""
+        self.waiting = False
+        self._timeout_us = 0
+
+    @property
+    def patience_us(self) -> int:
+        """How long one step may take before the lane counts as stuck."""
+        return max(STUCK_AFTER_US, self._timeout_us + MINUTE)
+
+    # ------------------------------------------------------------------ said from outside
+
+    def touch(self) -> None:
+        """Something changed in the store: look again before the next message."""
+        self._touched = True
+        self._signal.set()
+
+    def stop(self) -> None:
+        """Finish what has started, then give the lane back."""
+        self._stopping = True
+        self._signal.set()
+
+    # ------------------------------------------------------------------ the loop
+
+    async def run(self) -> LaneEnd:
+        try:
+            sender = await self._begin()
+            while True:
+                self._signal.clear()
+                self.stepped_us = self._clock.monotonic_us()
+                wake_at = await self._step_or_wait_for_store(sender)
+                if isinstance(wake_at, str):
+                    return wake_at
+                await self._wait(wake_at)
+        except LeaseLost as error:
+            self._log.warning("lane lost", reason=str(error))
+            return "lost"
+        finally:
+            # Calls still under way belong to deliveries that stay in doubt, as after a crash:
+            # whoever takes the lane next finds out what became of them.
+            if self._sender is not None:
+                self._sender.drop()
+
+    async def _begin(self) -> Sender:
+        snapshot = await self._snapshot()
+        self._memory = LaneMemory(snapshot, self._journal)
+        self._timeout_us = snapshot.policy.timeout_us
+        self._outbox = Outbox(self._context, self._memory, self._lease)
+        self._sender = Sender(
+            self._context,
+            self._memory,
+            self._outbox,
+            self._lease,
+            driver=self._driver,
+            rng=self._rng,
+            landed=self._signal.set,
+        )
+        await recovery.take_stock(
+            self._context, self._memory, self._lease, self._driver.capabilities
+        )
+        await self._reopen_account()
+        self._log.debug("lane started", generation=self._lease.generation)
+        return self._sender
+
+    async def _wait(self, wake_at: Instant | None) -> None:
+        """The one place where a lane sleeps: until an instant, or until somebody signals."""
+        if self._signal.is_set() or (wake_at is not None and wake_at <= self._clock.now()):
+            return
+        self.waiting = True
+        signal = asyncio.ensure_future(self._signal.wait())
+        sleepers = {signal}
+        if wake_at is not None:
+            sleepers.add(asyncio.ensure_future(_sleep(self._context, wake_at)))
+        try:
+            await asyncio.wait(sleepers, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for sleeper in sleepers:
+                sleeper.cancel()
+            self.waiting = False
+
+    async def _step_or_wait_for_store(self, sender: Sender) -> Instant | LaneEnd | None:
+        try:
+            return await self._step(sender)
+        except StoreUnavailable as error:
+            # Keep every outcome, send nothing, and try again until the database is back.
+            self._outbox.doubt()
+            self._log.warning("store unavailable, waiting", error=str(error))
+            return self._clock.now() + STORE_RETRY_US
+
+    async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
+        """Do the next thing; answer when to come back, or how the lane ended."""
+        sender.take_up()
+        if self._outbox.urgent:
+            await self._outbox.flush(sender.flying)
+        if self._touched or self._outbox.stale:
+            await self._refresh(sender)
+        now = self._clock.now()
+        if not self._context.lease.safe():
+            await self._outbox.flush(sender.flying)
+            return now + LEASE_RETRY_US
+        part_at = await sender.continue_one(now)
+        if part_at is not None and part_at <= now:
+            return now
+        start_at: Instant | None = None
+        if not self._stopping and len(sender) < self._memory.policy.concurrency:
+            start_at = await self._start_next(sender, now)
+            if start_at is not None and start_at <= now:
+                return now
+        await self._outbox.flush(sender.flying)
+        return await self._rest(sender, now, _earlier(part_at, start_at))
+
+    async def _rest(
+        self, sender: Sender, now: Instant, wake_at: Instant | None
+    ) -> Instant | LaneEnd | None:
+        """Nothing may go now: wait, park, or end."""
+        if self._touched or self._outbox.stale or self._outbox.urgent:
+            return now
+        if len(sender):
+            return wake_at
+        if self._stopping:
+            return await self._end()
+        if wake_at is None or wake_at - now > self._context.park_after_us:
+            return await self._park(wake_at)
+        return wake_at
+
+    # ------------------------------------------------------------------ choosing
+
+    async def _start_next(self, sender: Sender, now: Instant) -> Instant | None:
+        """Start the next delivery that may go; else the earliest instant at which one may."""
+        self._memory.waiting_for = None
+        if self._memory.stopped:
+            return None
+        wake_at: Instant | None = None
+        for queue in self._memory.agenda.in_turn():
+            verdict = await self._serve(sender, queue, now)
+            if isinstance(verdict, Go):
+                return now
+            if isinstance(verdict, Wait):
+                self._memory.waiting_for = self._memory.waiting_for or verdict
+                wake_at = _earlier(wake_at, verdict.until_at)
+            else:
+                wake_at = _earlier(wake_at, queue.next_due_at)
+                await self._look_for_end(sender, queue)
+        return wake_at
+
+    async def _serve(self, sender: Sender, queue: RunQueue, now: Instant) -> Go | Wait | None:
+        """Start one delivery of a run, or say what the run waits for; None if nothing is due."""
+        memory = self._memory
+        while (delivery := await queue.head(now)) is not None:
+            if delivery.state is DeliveryState.UNKNOWN:
+                await self._resolve(queue, delivery)
+                continue
+            if queue.run.state is RunState.CANCELLED:
+                await self._cancel(queue, delivery)
+                continue
+            content = queue.content_of(delivery)
+            ask = queue.ask(delivery, content)
+            verdict = memory.pacer.verdict(now, memory.usage, reserving(ask, sender.unsent_parts))
+            if isinstance(verdict, Refuse):
+                await self._give_up(queue, delivery, verdict)
+            elif isinstance(verdict, Wait) and verdict.gate in OWN_GATES:
+                await self._step_aside(queue, delivery, verdict)
+            elif isinstance(verdict, Wait):
+                return verdict
+            else:
+                queue.pop()
+                memory.agenda.served(queue)
+                flight = Flight(
+                    delivery=delivery,
+                    content=content,
+                    ask=ask,
+                    attempt=delivery.attempts + 1,
+                    part=delivery.parts_done,
+                    policy_id=memory.account.policy_id,
+                )
+                await self._driver.open()
+                await sender.start(flight)
+                return verdict
+        return None
+
+    async def _give_up(self, queue: RunQueue, delivery: Delivery, verdict: Refuse) -> None:
+        """Skip what can never go; a closed window ends the whole rest of the run here."""
+        now, run, account = self._clock.now(), queue.run, self._memory.account
+        if verdict.gate == "window":
+            count = await self._journal.write(
+                lambda tx: tx.deliveries.move_all(
+                    run.id, "skip", at=now, reason=verdict.why, account_id=account.id
+                )
+            )
+            queue.forget()
+            self._log.info("skipped the rest", run=run.id, deliveries=count, why=verdict.why)
+            return
+        queue.pop()
+        await self._journal.write(
+            lambda tx: tx.deliveries.move(delivery.id, "skip", at=now, reason=verdict.why)
+        )
+        self._log.info("skipped", run=run.id, delivery=delivery.id, why=verdict.why)
+
+    async def _cancel(self, queue: RunQueue, delivery: Delivery) -> None:
+        """A delivery that was under way when its campaign was cancelled, and came back unsent."""
+        queue.pop()
+        now, reason = self._clock.now(), queue.run.reason
+        await self._journal.write(
+            lambda tx: tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
+        )
+
+    async def _step_aside(self, queue: RunQueue, delivery: Delivery, verdict: Wait) -> None:
+        """Move a delivery that waits for its own sake out of the way of those that need not."""
+        queue.pop()
+        until_at, why = verdict.until_at, verdict.why
+        await self._journal.write(lambda tx: tx.deliveries.postpone(delivery.id, until_at, why))
+        if until_at is not None:
+            queue.expect(until_at)
+
+    async def _resolve(self, queue: RunQueue, delivery: Delivery) -> None:
+        queue.pop()
+        await self._driver.open()
+        resolution = await recovery.resolve(self._context, self._memory, self._driver, delivery)
+        if resolution.due_at is not None:
+            queue.expect(resolution.due_at)
+        queue.closing_checked = False
+        self._outbox.stale = self._outbox.stale or resolution.slot_returned
+
+    async def _look_for_end(self, sender: Sender, queue: RunQueue) -> None:
+        """When nothing of a run waits here any more, see whether the whole run is over."""
+        run = queue.run
+        if queue.closing_checked or queue.next_due_at is not None or run.kind == "direct":
+            return
+        if sender.serves(run.id):
+            return
+        await self._outbox.flush(sender.flying)
+        now = self._clock.now()
+        ended = await self._journal.write(lambda tx: lane_writes.end_run(tx, run.id, now))
+        queue.closing_checked = True
+        if ended is not None:
+            self._memory.agenda.drop(run.id)
+            self._log.info("run ended", run=run.id, state=str(ended.state), **ended.counts)
+
+    # ------------------------------------------------------------------ coming and going
+
+    async def _snapshot(self) -> Snapshot:
+        now, account_id = self._clock.now(), self._lease.account_id
+        snapshot = await self._journal.read(lambda tx: take_snapshot(tx, account_id, now))
+        row = snapshot.row
+        if (row.generation, row.owner) != (self._lease.generation, self._lease.process_id):
+            raise LeaseLost("another process owns this lane now")
+        return snapshot
+
+    async def _refresh(self, sender: Sender) -> None:
+        """Read the account, its runs and its counts again; what the bucket knows stays."""
+        await self._outbox.flush(sender.flying)
+        self._touched = False
+        self._outbox.stale = False
+        snapshot = await self._snapshot()
+        await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
+        self._memory.refresh(snapshot, self._journal, known=self._memory.usage)
+        await self._reopen_account()
+
+    async def _reopen_account(self) -> None:
+        """A cool-down or a reached limit whose time is over ends here, before the next message."""
+        account, now = self._memory.account, self._clock.now()
+        until_at = account.state_until_at
+        if account.state not in (AccountState.LIMIT_REACHED, AccountState.COOLING_DOWN):
+            return
+        if until_at is not None and until_at > now:
+            return
+        await self._journal.write(lambda tx: tx.accounts.move(account.id, "reopen"))
+        self._outbox.stale = True
+
+    async def _end(self) -> LaneEnd:
+        await self._journal.write(lambda tx: tx.lanes.release(self._lease))
+        self._outbox.summarise()
+        return "stopped"
+
+    async def _park(self, wake_at: Instant | None) -> Instant | LaneEnd | None:
+        memory = self._memory
+        waiting_for = memory.waiting_for
+        parked = await self._journal.write(
+            lambda tx: lane_writes.park(
+                tx, self._lease, memory.revision, wake_at, memory.account, waiting_for
+            )
+        )
+        if not parked:
+            self._touched = True
+            return self._clock.now()
+        self._outbox.summarise()
+        why = waiting_for.why if waiting_for is not None else "nothing due"
+        self._log.debug("lane parked", wake_at=wake_at, why=why)
+        return "parked"
+
+
+async def _sleep(context: LaneContext, wake_at: Instant) -> Literal[True]:
+    await context.clock.sleep_until(wake_at)
+    return True
+
+
+def _earlier(one: Instant | None, other: Instant | None) -> Instant | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

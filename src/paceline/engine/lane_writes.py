@@ -1,0 +1,118 @@
+"""What a lane writes beside its hot path: rare, and each in one transaction with its cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.core.errors import LeaseLost
+from paceline.core.instants import Instant
+from paceline.core.model import Wait
+from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.engine.ports import Account, Delivery, LaneResult, LaneUnit, Lease, Tx
+from paceline.engine.runs import end_if_done
+from paceline.engine.settling import Aftermath, Settled
+
+__all__ = ["Ended", "LaneResult", "Tx", "abandon", "break_off", "end_run", "park", "with_aftermath"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    state: RunState
+    counts: dict[str, int]
+
+
+def with_aftermath(
+    tx: Tx, unit: LaneUnit, aftermaths: list[Aftermath], account: Account, now: Instant
+) -> LaneResult:
+    """Settle, and suspend, pause or suppress in the same transaction."""
+    tx.settings.fence()
+    (result,) = tx.path.apply([unit])
+    for aftermath in aftermaths:
+        _carry_out(tx, aftermath, account, now)
+    return result
+
+
+def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> None:
+    if aftermath.suppress is not None:
+        tx.suppressions.add(aftermath.suppress, aftermath.reason, "bounce", now)
+    if aftermath.account_event is not None:
+        state = tx.accounts.move(
+            account.id,
+            aftermath.account_event,
+            reason=aftermath.reason,
+            until_at=aftermath.until_at,
+        )
+        if state is not None:
+            text = f"{account.name} is {state.replace('_', ' ')}: {aftermath.reason}"
+            tx.events.add(f"account.{state}", text, at=now, account_id=account.id)
+            tx.lanes.touch(account.id, now)
+    if aftermath.pause_run is not None:
+        _pause_run(tx, aftermath.pause_run, aftermath.reason, account, now)
+
+
+def _pause_run(tx: Tx, run_id: int, reason: str, account: Account, now: Instant) -> None:
+    if tx.runs.move(run_id, "pause", at=now, reason=reason) is None:
+        return
+    run = tx.runs.get(run_id)
+    tx.campaigns.move(run.campaign_id, "pause", at=now, reason=reason)
+    text = f"campaign {run.campaign} paused by its breaker on {account.name}: {reason}"
+    tx.events.add("campaign.breaker", text, at=now, account_id=account.id, run_id=run_id)
+    tx.lanes.touch_run(run_id, now)
+
+
+def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Instant) -> None:
+    """Move a delivery that failed before its intent, as its outcome says."""
+    (result,) = tx.path.apply([unit])
+    if not result.held:
+        raise LeaseLost("another process owns this lane now")
+    after = settled.settlement
+    if after.state is not DeliveryState.READY:
+        tx.deliveries.move(after.delivery_id, "fail", at=now, reason=after.reason)
+    elif not tx.deliveries.move(
+        after.delivery_id,
+        "retry",
+        at=now,
+        due_at=after.due_at,
+        reason=after.reason,
+        retries=after.retries,
+    ):  # it had not started: only its time moves
+        tx.deliveries.postpone(after.delivery_id, after.due_at, after.reason, after.retries)
+    if not settled.aftermath.empty:
+        _carry_out(tx, settled.aftermath, account, now)
+
+
+def break_off(tx: Tx, delivery: Delivery, part: int, now: Instant) -> None:
+    """A started delivery whose next part was refused: to the suppressed never, else later."""
+    if tx.suppressions.has(delivery.target):
+        reason = f"recipient was suppressed after part {part} of the message"
+        tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
+    else:
+        reason = f"broken off after part {part}"
+        tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason, parts_done=part)
+
+
+def end_run(tx: Tx, run_id: int, now: Instant) -> Ended | None:
+    state = end_if_done(tx, run_id, now)
+    if state is None:
+        return None
+    counts = {str(name): count for name, count in tx.runs.counts(run_id).items() if count}
+    return Ended(state, counts)
+
+
+def park(
+    tx: Tx,
+    lease: Lease,
+    revision: int,
+    wake_at: Instant | None,
+    account: Account,
+    waiting_for: Wait | None,
+) -> bool:
+    """Give the lane back, showing operators that a cap is what it waits for."""
+    if not tx.lanes.park(lease, revision, wake_at):
+        return False
+    capped = waiting_for is not None and waiting_for.gate in ("daily", "weekly")
+    if waiting_for is not None and capped and account.state is AccountState.ACTIVE:
+        tx.accounts.move(
+            account.id, "reach_limit", reason=waiting_for.why, until_at=waiting_for.until_at
+        )
+    return True

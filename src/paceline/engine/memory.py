@@ -1,0 +1,107 @@
+"""What a lane knows: its account, policy, usage, runs, and the revision all of it was read at.
+
+Read in one transaction when the lane starts and again whenever something touched it. The caps'
+counts always come from the ledger; the bucket, the drawn gap and the holds come from the
+checkpoint at the start and stay in memory afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paceline.core import usage as usages
+from paceline.core.calendar import day_start_of, week_start
+from paceline.core.errors import LeaseLost
+from paceline.core.instants import Instant
+from paceline.core.model import Standing, Wait
+from paceline.core.pacer import Pacer
+from paceline.core.policy import Policy
+from paceline.core.usage import Usage
+from paceline.engine.agenda import Agenda
+from paceline.engine.ports import Account, Journal, LaneRow, Restored, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One consistent reading of everything that concerns an account."""
+
+    row: LaneRow
+    restored: Restored
+    policy: Policy
+    day_at: Instant
+    day: Mapping[str, int]
+    week_at: Instant
+    week: Mapping[str, int]
+
+    def usage(self, known: Usage | None = None) -> Usage:
+        """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
+        checkpoint = self.restored.checkpoint
+        base = known or (usages.decode(checkpoint) if checkpoint else Usage())
+        return usages.recounted(
+            base, day_at=self.day_at, day=self.day, week_at=self.week_at, week=self.week
+        )
+
+    @property
+    def standing(self) -> Standing:
+        return standing_of(self.restored.account)
+
+
+def standing_of(account: Account) -> Standing:
+    return Standing(
+        state=account.state,
+        until_at=account.state_until_at,
+        reason=account.state_reason,
+        warm_since_at=account.warm_since_at,
+    )
+
+
+def take_snapshot(tx: Tx, account_id: int, now: Instant) -> Snapshot:
+    """Read an account's situation. Counting is bounded: only what has a cap is counted."""
+    row = tx.lanes.get(account_id)
+    restored = tx.path.restore(account_id)
+    if restored is None:
+        raise LeaseLost("the account was removed")
+    policy = Policy.from_mapping(restored.account.policy, where=restored.account.name)
+    zone = policy.day_zone
+    day_at, week_at = day_start_of(now, zone), week_start(now, zone)
+    capped = bool(policy.daily) or policy.warmup is not None
+    return Snapshot(
+        row=row,
+        restored=restored,
+        policy=policy,
+        day_at=day_at,
+        day=tx.ledger.counts(account_id, day_at) if capped else {},
+        week_at=week_at,
+        week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
+    )
+
+
+class LaneMemory:
+    """The lane's present knowledge; only the lane itself changes it."""
+
+    __slots__ = (
+        "account",
+        "agenda",
+        "pacer",
+        "policy",
+        "revision",
+        "stopped",
+        "usage",
+        "waiting_for",
+    )
+
+    def __init__(self, snapshot: Snapshot, journal: Journal) -> None:
+        self.usage = snapshot.usage()
+        self.waiting_for: Wait | None = None
+        self.refresh(snapshot, journal, known=self.usage)
+
+    def refresh(self, snapshot: Snapshot, journal: Journal, known: Usage) -> None:
+        restored = snapshot.restored
+        self.account = restored.account
+        self.policy = snapshot.policy
+        self.pacer = Pacer(snapshot.policy, snapshot.standing)
+        self.revision = snapshot.row.revision
+        self.stopped = restored.stopped
+        self.usage = snapshot.usage(known)
+        self.agenda = Agenda(restored.runs, self.account.id, self.policy, journal)

@@ -1,0 +1,212 @@
+"""What operators can ask, as functions over one transaction that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from paceline.core.instants import Instant
+from paceline.core.model import Ask, Go, Verdict
+from paceline.core.pacer import GateView, Pacer
+from paceline.core.policy import Policy
+from paceline.core.states import DeliveryState, RunState
+from paceline.core.usage import Usage
+from paceline.engine.agenda import RunQueue
+from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.commands.campaigns import find as find_campaign
+from paceline.engine.memory import Snapshot, take_snapshot
+from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
+
+PAGE = 1000
+NOBODY_RUNS = "no Paceline process is running: start one with 'paceline up'"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountView:
+    """An account with everything an operator looks for first."""
+
+    account: Account
+    policy: Policy
+    usage: Usage
+    lane: LaneRow
+    counts: dict[DeliveryState, int]
+    events: list[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignView:
+    campaign: Campaign
+    runs: list[Run]
+    counts: dict[DeliveryState, int]
+    accounts: dict[str, dict[DeliveryState, int]]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer to "why not now?"."""
+
+    account: Account
+    delivery: Delivery | None
+    settled: bool
+    """Whether the delivery is past the question: sent, failed, …"""
+    verdict: Verdict
+    gates: list[GateView]
+    outside: list[str]
+    """What holds it back that is no gate: a stop, a paused run, no process running."""
+
+
+def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
+    account = find_account(tx, name)
+    snapshot = take_snapshot(tx, account.id, now)
+    counts = dict.fromkeys(DeliveryState, 0)
+    for run in snapshot.restored.runs:
+        for state, count in tx.runs.accounts(run.id).get(account.id, {}).items():
+            counts[state] += count
+    return AccountView(
+        account=snapshot.restored.account,
+        policy=snapshot.policy,
+        usage=snapshot.usage(),
+        lane=snapshot.row,
+        counts=counts,
+        events=tx.events.latest(account_id=account.id, limit=10),
+    )
+
+
+def campaign_view(tx: Tx, name: str) -> CampaignView:
+    campaign = find_campaign(tx, name)
+    runs = tx.runs.of_campaign(campaign.id)
+    counts = dict.fromkeys(DeliveryState, 0)
+    accounts: dict[str, dict[DeliveryState, int]] = {}
+    for run in runs:
+        for account_id, states in tx.runs.accounts(run.id).items():
+            account = accounts.setdefault(tx.accounts.get(account_id).name, {})
+            for state, count in states.items():
+                counts[state] += count
+                account[state] = account.get(state, 0) + count
+    return CampaignView(campaign, runs, counts, accounts)
+
+
+def deliveries_of(tx: Tx, campaign: Campaign) -> Iterator[Delivery]:
+    """Every delivery of a campaign, a page at a time."""
+    for run in tx.runs.of_campaign(campaign.id):
+        after_id = 0
+        while page := tx.deliveries.page(run_id=run.id, after_id=after_id, limit=PAGE):
+            yield from page
+            after_id = page[-1].id
+
+
+def exported(tx: Tx, name: str) -> Iterator[tuple[Delivery, str, str]]:
+    """Every delivery of a campaign with the names of its account and its campaign."""
+    return named(tx, deliveries_of(tx, find_campaign(tx, name)))
+
+
+def named(tx: Tx, deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, str, str]]:
+    """Deliveries with the names of their accounts and campaigns, each looked up once."""
+    accounts: dict[int, str] = {}
+    campaigns: dict[int, str] = {}
+    for delivery in deliveries:
+        if delivery.account_id not in accounts:
+            accounts[delivery.account_id] = tx.accounts.get(delivery.account_id).name
+        if delivery.run_id not in campaigns:
+            campaigns[delivery.run_id] = tx.runs.get(delivery.run_id).campaign
+        yield delivery, accounts[delivery.account_id], campaigns[delivery.run_id]
+
+
+def unknown_deliveries(tx: Tx) -> Iterator[Delivery]:
+    after_id = 0
+    while page := tx.deliveries.page(state=DeliveryState.UNKNOWN, after_id=after_id, limit=PAGE):
+        yield from page
+        after_id = page[-1].id
+
+
+def why_account(tx: Tx, name: str, now: Instant) -> Why:
+    """Why the account's next message is not on its way yet."""
+    account = find_account(tx, name)
+    snapshot = take_snapshot(tx, account.id, now)
+    delivery = _next_waiting(tx, snapshot)
+    return _why(tx, snapshot, delivery, now)
+
+
+def why_delivery(tx: Tx, delivery_id: int, now: Instant) -> Why:
+    delivery = tx.deliveries.get(delivery_id)
+    return _why(tx, take_snapshot(tx, delivery.account_id, now), delivery, now)
+
+
+def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
+    account = snapshot.restored.account
+    waiting = []
+    for run in snapshot.restored.runs:
+        due_at = tx.path.next_due_at(account.id, run.id)
+        if due_at is not None:
+            waiting.append((run.state is not RunState.RUNNING, due_at, run.id))
+    if not waiting:
+        return None
+    _, due_at, run_id = min(waiting)
+    rows = tx.path.due(account.id, run_id, due_at, 1)
+    return rows[0] if rows else None
+
+
+def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) -> Why:
+    account = snapshot.restored.account
+    pacer = Pacer(snapshot.policy, snapshot.standing)
+    usage = snapshot.usage()
+    ask = Ask(action=_usual_action(snapshot.policy))
+    run = None
+    if delivery is not None:
+        run = tx.runs.get(delivery.run_id)
+        ask = _ask_of(tx, run, delivery, snapshot.policy, now)
+    waits = delivery is None or delivery.state in (DeliveryState.PLANNED, DeliveryState.READY)
+    return Why(
+        account=account,
+        delivery=delivery,
+        settled=not waits,
+        verdict=pacer.verdict(now, usage, ask) if waits else Go(),
+        gates=pacer.explain(now, usage, ask),
+        outside=_outside(tx, snapshot, delivery, run),
+    )
+
+
+def _usual_action(policy: Policy) -> str:
+    """What an account with nothing to send would most likely send: what its caps speak of."""
+    return next(iter([*policy.daily, *policy.weekly]), "message")
+
+
+def _ask_of(tx: Tx, run: Run, delivery: Delivery, policy: Policy, now: Instant) -> Ask:
+    queue = RunQueue(run, delivery.account_id, policy, journal=None)
+    if policy.per_recipient is not None:
+        since_at = now - policy.per_recipient.per_us
+        queue.contacted = tx.deliveries.contacted([delivery.target], since_at)
+    return queue.ask(delivery, queue.content_of(delivery))
+
+
+def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | None) -> list[str]:
+    found = []
+    stopped = tx.settings.stopped()
+    if stopped is not None:
+        found.append(f"everything is stopped: {stopped}")
+    if run is not None and run.state is not RunState.RUNNING:
+        told = f": {run.reason}" if run.reason else ""
+        found.append(f"campaign {run.campaign} is {run.state}{told}")
+    if delivery is None:
+        found.append("nothing waits on this account")
+    if not is_running(tx):
+        found.append(NOBODY_RUNS)
+    return found
+
+
+def is_running(tx: Tx) -> bool:
+    """Whether some process holds a lease, and so may send."""
+    return any(process.lease_until_at > tx.now for process in tx.processes.list())
+
+
+def delivery_or_account(tx: Tx, text: str, now: Instant) -> Why:
+    """What a person typed: an account's name, or a delivery's number."""
+    if tx.accounts.find(text) is not None:
+        return why_account(tx, text, now)
+    if text.isdigit():
+        return why_delivery(tx, int(text), now)
+    return why_account(tx, text, now)  # raises, with the nearest name

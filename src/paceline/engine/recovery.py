@@ -1,0 +1,285 @@
+"""After a crash, and after a lost answer: finding out what became of a message.
+
+A delivery whose intent has no outcome may or may not be with the provider. It becomes ``unknown``;
+the provider is asked where it can prove an answer; else it is held for a person, or sent again
+where the policy says so. Nothing here ever guesses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from paceline.core import outcome as outcomes
+from paceline.core import usage as usages
+from paceline.core.errors import LeaseLost
+from paceline.core.instants import SECOND, Instant
+from paceline.core.outcome import Outcome
+from paceline.core.retry import next_ask_at
+from paceline.core.states import DeliveryState
+from paceline.engine.context import LaneContext
+from paceline.engine.leases import LEASE_US
+from paceline.engine.memory import LaneMemory
+from paceline.engine.ports import (
+    Capabilities,
+    Delivery,
+    Driver,
+    Found,
+    LaneUnit,
+    Lease,
+    LedgerRow,
+    Settlement,
+    Tx,
+)
+from paceline.engine.settling import doubt_due_at
+
+log = structlog.get_logger("paceline.recovery")
+
+Stranded = list[tuple[Delivery, LedgerRow | None]]
+
+
+async def take_stock(
+    context: LaneContext, memory: LaneMemory, lease: Lease, capabilities: Capabilities
+) -> None:
+    """Put right what a crashed predecessor left in the middle."""
+    account_id = lease.account_id
+    stranded: Stranded = await context.journal.read(lambda tx: tx.path.stranded(account_id))
+    if not stranded:
+        return
+    now = context.clock.now()
+    # The last call may have been made at any moment until now. Counting it as made now costs one
+    # interval and can never be too fast.
+    memory.usage = usages.started(memory.usage, now, memory.policy, reply=False)
+    settlements = []
+    for delivery, intent in stranded:
+        if intent is None:
+            continue
+        quiet_at = _call_is_over_at(intent, memory)
+        due_at = doubt_due_at(memory.policy, capabilities, max(now, quiet_at))
+        outcome = outcomes.unknown("stopped between intent and outcome")
+        settlements.append(
+            _settlement(delivery, intent, outcome, DeliveryState.UNKNOWN, due_at, now)
+        )
+    unit = LaneUnit(lease, memory.revision, settlements=tuple(settlements))
+    between_parts = [delivery for delivery, intent in stranded if intent is None]
+    await context.journal.write(lambda tx: _put_right(tx, unit, between_parts, now))
+    log.warning(
+        "took up after a crash",
+        account=memory.account.name,
+        in_doubt=len(settlements),
+        between_parts=len(between_parts),
+    )
+
+
+def _put_right(tx: Tx, unit: LaneUnit, between_parts: list[Delivery], now: Instant) -> None:
+    (result,) = tx.path.apply([unit])
+    if not result.held:
+        raise LeaseLost("another process owns this lane now")
+    for delivery in between_parts:
+        reason = f"broken off after part {delivery.parts_done}"
+        tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason)
+
+
+async def take_back(
+    context: LaneContext, memory: LaneMemory, lease: Lease, flying: frozenset[int]
+) -> None:
+    """After the store was away: give back what is marked as sending but is not on its way.
+
+    An intent of whose commit we never heard was never followed by a call, so it is withdrawn.
+    """
+    stranded: Stranded = await context.journal.read(lambda tx: tx.path.stranded(lease.account_id))
+    ours = [(delivery, intent) for delivery, intent in stranded if delivery.id not in flying]
+    if not ours:
+        return
+    now = context.clock.now()
+    outcome = outcomes.withdrawn("the store was away")
+    settlements = tuple(
+        _settlement(delivery, intent, outcome, DeliveryState.READY, now, now)
+        for delivery, intent in ours
+        if intent is not None and intent.generation == lease.generation
+    )
+    unit = LaneUnit(lease, memory.revision, settlements=settlements)
+    between_parts = [delivery for delivery, intent in ours if intent is None]
+    await context.journal.write(lambda tx: _put_right(tx, unit, between_parts, now))
+
+
+def _settlement(
+    delivery: Delivery,
+    intent: LedgerRow,
+    outcome: Outcome,
+    state: DeliveryState,
+    due_at: Instant | None,
+    now: Instant,
+) -> Settlement:
+    return Settlement(
+        delivery_id=delivery.id,
+        run_id=delivery.run_id,
+        part=intent.part,
+        attempt=intent.attempt,
+        action=intent.action,
+        intent_at=intent.intent_at,
+        started_at=None,
+        settled_at=now,
+        outcome=outcome,
+        policy_id=intent.policy_id,
+        state=state,
+        due_at=due_at,
+        parts_done=intent.part,
+        retries=delivery.retries,
+        reason=outcome.reason,
+    )
+
+
+def _call_is_over_at(intent: LedgerRow, memory: LaneMemory) -> Instant:
+    """When the provider call of an intent is over for certain, whoever made it."""
+    return intent.intent_at + memory.policy.timeout_us + LEASE_US
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What asking came to: when the delivery falls due again, and whether a slot came back."""
+
+    due_at: Instant | None
+    slot_returned: bool = False
+
+
+async def resolve(
+    context: LaneContext, memory: LaneMemory, driver: Driver, delivery: Delivery
+) -> Resolution:
+    """Look into one doubt and write what was found."""
+    rows = await context.journal.read(lambda tx: tx.ledger.of_delivery(delivery.id))
+    attempt = [row for row in rows if row.attempt == delivery.attempts]
+    intent = next(
+        row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done
+    )
+    lost_at = max(row.at for row in attempt)
+    capabilities = driver.capabilities
+    found = Found("unclear")
+    if capabilities.finds:
+        found = await _ask(context, memory, driver, delivery)
+    now = context.clock.now()
+    certain = now >= _call_is_over_at(intent, memory)
+    bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
+    if found.finding == "present":
+        bound.info("found at the provider")
+        return await _present(context, memory, delivery, intent, found, now)
+    if found.finding == "absent" and capabilities.proves_absence and certain:
+        bound.info("proved absent, sending again")
+        return await _absent(context, delivery, intent, now)
+    ask_at = next_ask_at(lost_at, now) if capabilities.finds else None
+    if ask_at is None and memory.policy.on_unknown == "resend":
+        bound.warning("no answer can be had, sending again as the policy says")
+        return await _resend(context, delivery, now)
+    reason = delivery.reason if ask_at is not None else f"{delivery.reason}; held for a person"
+    await context.journal.write(lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason))
+    bound.info("still in doubt", ask_again_at=ask_at)
+    return Resolution(ask_at)
+
+
+async def _ask(
+    context: LaneContext, memory: LaneMemory, driver: Driver, delivery: Delivery
+) -> Found:
+    try:
+        async with asyncio.timeout(memory.policy.timeout_us / SECOND):
+            return await driver.find(context.key(delivery.id, delivery.parts_done))
+    except Exception as error:
+        # Not being told is not an answer: the doubt stays, and is looked into again later.
+        log.warning("could not ask the provider", delivery=delivery.id, error=repr(error))
+        return Found("unclear")
+
+
+async def _present(
+    context: LaneContext,
+    memory: LaneMemory,
+    delivery: Delivery,
+    intent: LedgerRow,
+    found: Found,
+    now: Instant,
+) -> Resolution:
+    parts = len(delivery.content) if delivery.content is not None else None
+    if parts is None:
+        queue = memory.agenda.queue_of(delivery.run_id)
+        parts = len(queue.content_of(delivery).parts) if queue is not None else 1
+    whole = delivery.parts_done + 1 >= parts
+
+    def work(tx: Tx) -> None:
+        record_presence(tx, delivery, intent, found.provider_id, whole=whole, now=now)
+
+    await context.journal.write(work)
+    return Resolution(None if whole else now)
+
+
+def record_presence(
+    tx: Tx,
+    delivery: Delivery,
+    intent: LedgerRow,
+    provider_id: str | None,
+    *,
+    whole: bool,
+    now: Instant,
+) -> None:
+    """The message is with the provider: count it as sent, or go on with its next part."""
+    tx.ledger.append(resolution_row(intent, "accepted", 0, provider_id, now))
+    if whole:
+        tx.deliveries.move(
+            delivery.id,
+            "accept",
+            at=now,
+            parts_done=delivery.parts_done + 1,
+            provider_id=provider_id,
+        )
+    else:
+        tx.deliveries.move(
+            delivery.id,
+            "retry",
+            at=now,
+            due_at=now,
+            reason="going on after a found part",
+            parts_done=delivery.parts_done + 1,
+        )
+
+
+async def _absent(
+    context: LaneContext, delivery: Delivery, intent: LedgerRow, now: Instant
+) -> Resolution:
+    await context.journal.write(lambda tx: record_absence(tx, delivery, intent, now))
+    return Resolution(now, slot_returned=True)
+
+
+def record_absence(tx: Tx, delivery: Delivery, intent: LedgerRow, now: Instant) -> None:
+    """The provider never had it: the slot comes back and the delivery waits to be sent."""
+    tx.ledger.append(resolution_row(intent, "absent", -1, None, now))
+    tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason="proved absent")
+
+
+async def _resend(context: LaneContext, delivery: Delivery, now: Instant) -> Resolution:
+    await context.journal.write(
+        lambda tx: tx.deliveries.move(
+            delivery.id, "retry", at=now, due_at=now, reason="sent again while in doubt"
+        )
+    )
+    return Resolution(now)
+
+
+def resolution_row(
+    intent: LedgerRow, outcome: str, slots: int, provider_id: str | None, now: Instant
+) -> LedgerRow:
+    return LedgerRow(
+        delivery_id=intent.delivery_id,
+        part=intent.part,
+        attempt=intent.attempt,
+        kind="resolution",
+        account_id=intent.account_id,
+        run_id=intent.run_id,
+        action=intent.action,
+        at=now,
+        intent_at=intent.intent_at,
+        started_at=None,
+        slots=slots,
+        policy_id=intent.policy_id,
+        generation=intent.generation,
+        outcome=outcome,
+        provider_id=provider_id,
+    )

@@ -1,0 +1,66 @@
+"""When a run is over, and how it is told."""
+
+from __future__ import annotations
+
+from paceline.core.instants import Instant
+from paceline.core.states import CAMPAIGN, CampaignState, DeliveryState, RunState
+from paceline.engine.ports import Run, Tx
+
+WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
+
+
+def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
+    """End a run of which nothing can move by itself any more; None if it goes on.
+
+    A doubt that only a person can clear does not keep a run open: it is part of the summary, and
+    resolving it later changes the counts, not the run.
+    """
+    counts = tx.runs.counts(run_id)
+    if not _is_done(tx, run_id, counts):
+        return None
+    run = tx.runs.get(run_id)
+    total, sent = sum(counts.values()), counts[DeliveryState.SENT]
+    event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"
+    state = tx.runs.move(run_id, event, at=now, summary=summary(run, counts))
+    if state is None:
+        return None
+    campaign = tx.campaigns.get(run.campaign_id)
+    if (campaign.state, "finish") in CAMPAIGN.table:
+        tx.campaigns.move(run.campaign_id, "finish", at=now)
+    text = f"{run.campaign}: {summary(run, counts)}"
+    tx.events.add(f"run.{state}", text, at=now, run_id=run_id)
+    return state
+
+
+def left_open(tx: Tx) -> list[int]:
+    """Running runs of which nothing can move any more, though nobody has ended them.
+
+    The lane that settles a run's last delivery ends the run in a step of its own. A crash between
+    the two leaves no delivery behind that would bring any lane back to it.
+    """
+    running = [entry for entry in tx.campaigns.list() if entry.state is CampaignState.RUNNING]
+    return [
+        run.id
+        for campaign in running
+        if campaign.kind != "direct"
+        for run in tx.runs.of_campaign(campaign.id)
+        if run.state is RunState.RUNNING and _is_done(tx, run.id, tx.runs.counts(run.id))
+    ]
+
+
+def _is_done(tx: Tx, run_id: int, counts: dict[DeliveryState, int]) -> bool:
+    if any(counts[state] for state in WAITING):
+        return False
+    return not (counts[DeliveryState.UNKNOWN] and tx.runs.awaiting_proof(run_id))
+
+
+def summary(run: Run, counts: dict[DeliveryState, int]) -> str:
+    """One line for people: what was delivered, and what was not and how often."""
+    total = sum(counts.values())
+    rest = [
+        f"{count} {state}"
+        for state, count in counts.items()
+        if count and state is not DeliveryState.SENT
+    ]
+    told = f" ({', '.join(rest)})" if rest else ""
+    return f"{counts[DeliveryState.SENT]} of {total} delivered{told}"

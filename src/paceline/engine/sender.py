@@ -1,0 +1,300 @@
+"""Sending: from a delivery that may go to an outcome that has landed.
+
+Prepares a part (text, media), has its intent committed, looks once more at the clock, and calls
+the provider. Calls may run beside each other; what they answer lands in a list that only the
+lane's own step takes up, so nothing here changes what the lane remembers behind its back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import structlog
+
+from paceline.core import outcome as outcomes
+from paceline.core import usage as usages
+from paceline.core.errors import InputError
+from paceline.core.instants import SECOND, Instant
+from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.states import DeliveryState
+from paceline.core.template import render_part
+from paceline.core.usage import Usage
+from paceline.engine import lane_writes
+from paceline.engine.context import LaneContext
+from paceline.engine.media import Handles
+from paceline.engine.memory import LaneMemory
+from paceline.engine.outbox import Outbox
+from paceline.engine.ports import Driver, Intent, LaneUnit, Lease, Message
+from paceline.engine.settling import Flight, settle
+
+log = structlog.get_logger("paceline.lane")
+
+
+class Sender:
+    """The flights of one lane."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        memory: LaneMemory,
+        outbox: Outbox,
+        lease: Lease,
+        *,
+        driver: Driver,
+        rng: random.Random,
+        landed: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._memory = memory
+        self._outbox = outbox
+        self._driver = driver
+        self._lease = lease
+        self._rng = rng
+        self._tell_landed = landed
+        self._handles = Handles(memory.account, driver, context.journal, context.clock)
+        self._flights: dict[int, Flight] = {}
+        self._landed: list[tuple[Flight, Outcome, Instant]] = []
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    @property
+    def flying(self) -> frozenset[int]:
+        return frozenset(self._flights)
+
+    @property
+    def unsent_parts(self) -> int:
+        """Parts of started deliveries that have no intent yet: room must be kept for them."""
+        return sum(flight.unsent_parts for flight in self._flights.values())
+
+    def serves(self, run_id: int) -> bool:
+        return any(flight.delivery.run_id == run_id for flight in self._flights.values())
+
+    def drop(self) -> None:
+        """Let go of every call at once, as a crash would: nothing is settled."""
+        for call in self._calls:
+            call.cancel()
+
+    # ------------------------------------------------------------------ setting out
+
+    async def start(self, flight: Flight) -> bool:
+        """Send the first part of a delivery that may go now; False if it did not set out."""
+        message = await self._prepare(flight)
+        if message is None:
+            return False
+        now = self._clock.now()
+        memory = self._memory
+        usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
+        if not await self._intend(flight, usage, now, starts=True):
+            return False
+        await self._launch(flight, message)
+        return True
+
+    async def continue_one(self, now: Instant) -> Instant | None:
+        """Send a further part if one may go now; else say when the next one may."""
+        waiting = [f for f in self._flights.values() if f.next_part_at is not None]
+        if not waiting:
+            return None
+        flight = min(waiting, key=lambda f: f.next_part_at or 0)
+        token_at = self._memory.pacer.token_at(now, self._memory.usage)
+        may_at = max(flight.next_part_at or 0, token_at)
+        if may_at > now:
+            return may_at
+        message = await self._prepare(flight)
+        if message is None:
+            return now
+        now = self._clock.now()
+        usage = usages.spend_part(self._memory.usage, self._memory.policy, flight.ask, now)
+        # Out of the list until the intent has passed: if the store fails now, the delivery is
+        # one that nobody holds, and the outbox looks after those.
+        del self._flights[flight.delivery.id]
+        if await self._intend(flight, usage, now, starts=False):
+            await self._launch(flight, message)
+        else:
+            delivery, part = flight.delivery, flight.part
+            await self._context.journal.write(
+                lambda tx: lane_writes.break_off(tx, delivery, part, now)
+            )
+        return now
+
+    async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
+        """Commit the intent, with whatever is unsettled; False if a guard refused it."""
+        delivery = flight.delivery
+        intent = Intent(
+            delivery_id=delivery.id,
+            run_id=delivery.run_id,
+            part=flight.part,
+            attempt=flight.attempt,
+            action=flight.ask.counted_as,
+            at=now,
+            policy_id=flight.policy_id,
+            starts=starts,
+        )
+        before = self._memory.usage
+        self._memory.usage = usage
+        flight.intent_at = now
+        passed = False
+        try:
+            passed = await self._outbox.submit(intent)
+        finally:
+            if not passed:
+                # Somebody paused, stopped, suppressed or changed something, or the store is away.
+                # Nothing was sent, so nothing was spent; look again before deciding anything.
+                self._memory.usage = before
+                self._outbox.stale = True
+        if passed:
+            self._context.observer.intended(self._memory.account.name, delivery.id, now)
+        return passed
+
+    async def _launch(self, flight: Flight, message: Message) -> None:
+        """The last look before the effect, then the call itself."""
+        self._flights[flight.delivery.id] = flight
+        flight.next_part_at = None
+        now = self._clock.now()
+        forbidden = self._forbidden(flight, now)
+        if forbidden is not None:
+            self._land(flight, outcomes.withdrawn(forbidden))
+            return
+        flight.started_at = now
+        memory = self._memory
+        memory.usage = usages.started(memory.usage, now, memory.policy, flight.ask.reply)
+        if memory.policy.concurrency == 1:
+            self._land(flight, await self._call(message))
+            return
+        call = asyncio.ensure_future(self._call_beside(flight, message))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    def _forbidden(self, flight: Flight, now: Instant) -> str | None:
+        """Closing time and the lease, checked once more: the commit may have taken long."""
+        if not self._context.lease.safe():
+            return "lease about to run out"
+        ask = flight.ask
+        if ask.reply or flight.part != flight.delivery.parts_done:
+            return None
+        hours = self._memory.policy.hours
+        if hours is not None and not hours.is_open(now):
+            return "business hours ended"
+        if ask.closes_at is not None and now >= ask.closes_at:
+            return "delivery window closed"
+        if ask.window is not None and not ask.window.is_open(now):
+            return "send window ended"
+        return None
+
+    async def _call_beside(self, flight: Flight, message: Message) -> None:
+        self._land(flight, await self._call(message))
+
+    async def _call(self, message: Message) -> Outcome:
+        timeout_us = self._memory.policy.timeout_us
+        try:
+            async with asyncio.timeout(timeout_us / SECOND):
+                return await self._driver.send(message)
+        except TimeoutError:
+            return outcomes.unknown(f"no answer within {timeout_us / SECOND:g} s")
+        except Exception as error:
+            # A driver must answer with an outcome. When it raises instead, the message may be
+            # out or not: only "unknown" is honest.
+            log.exception("driver failed", account=self._memory.account.name, key=message.key)
+            return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
+
+    # ------------------------------------------------------------------ landing
+
+    def _land(self, flight: Flight, outcome: Outcome) -> None:
+        self._landed.append((flight, outcome, self._clock.now()))
+        self._tell_landed()
+
+    def take_up(self) -> None:
+        """Settle what has landed since the last step."""
+        landed, self._landed = self._landed, []
+        for flight, outcome, at in landed:
+            self._settle(flight, outcome, at)
+
+    def _settle(self, flight: Flight, outcome: Outcome, at: Instant) -> None:
+        memory = self._memory
+        settled = settle(
+            flight,
+            outcome,
+            usage=memory.usage,
+            policy=memory.policy,
+            capabilities=self._driver.capabilities,
+            now=at,
+        )
+        memory.usage = settled.usage
+        self._outbox.add(settled)
+        if settled.settlement.state is DeliveryState.SENDING:
+            flight.part += 1
+            flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)
+            return
+        del self._flights[flight.delivery.id]
+        queue = memory.agenda.queue_of(flight.delivery.run_id)
+        if queue is not None and settled.settlement.due_at is not None:
+            queue.expect(settled.settlement.due_at)
+
+    # ------------------------------------------------------------------ preparing
+
+    async def _prepare(self, flight: Flight) -> Message | None:
+        """The rendered part with its media uploaded; None if the delivery cannot go now."""
+        delivery = flight.delivery
+        part = flight.content.parts[flight.part]
+        try:
+            rendered = render_part(part, delivery.target, delivery.fields)
+        except InputError as error:
+            await self._abandon(flight, Outcome(OutcomeKind.REJECTED, str(error)))
+            return None
+        handle: str | None = None
+        if part.media is not None:
+            answer = self._handles.known(part.media) or await self._upload(part.media)
+            if isinstance(answer, Outcome):
+                await self._abandon(flight, answer)
+                return None
+            handle = answer
+        key = self._context.key(delivery.id, flight.part)
+        return Message(key, delivery.target, delivery.action, rendered, handle)
+
+    async def _upload(self, media_id: str) -> str | Outcome:
+        """An upload takes no token and no slot, but its failure is answered like a send's."""
+        try:
+            async with asyncio.timeout(self._memory.policy.timeout_us / SECOND):
+                answer = await self._handles.ensure(media_id)
+        except TimeoutError:
+            return outcomes.transient("upload took too long")
+        if isinstance(answer, Outcome) and answer.kind is OutcomeKind.UNKNOWN:
+            # Nobody has received anything: an upload in doubt may simply be made again.
+            return outcomes.transient(answer.reason, answer.code)
+        return answer
+
+    async def _abandon(self, flight: Flight, outcome: Outcome) -> None:
+        """A delivery that failed before its intent: moved on without a ledger row."""
+        await self._outbox.flush(self.flying)
+        memory, now = self._memory, self._clock.now()
+        settled = settle(
+            flight,
+            outcome,
+            usage=memory.usage,
+            policy=memory.policy,
+            capabilities=self._driver.capabilities,
+            now=now,
+        )
+        memory.usage = usages.uncounted(settled.usage, memory.usage)
+        self._flights.pop(flight.delivery.id, None)
+        unit = LaneUnit(self._lease, memory.revision, self._outbox.checkpoint())
+        account = memory.account
+        await self._context.journal.write(
+            lambda tx: lane_writes.abandon(tx, unit, settled, account, now)
+        )
+        log.info(
+            "could not prepare",
+            account=account.name,
+            run=flight.delivery.run_id,
+            delivery=flight.delivery.id,
+            reason=settled.settlement.reason,
+        )
+        queue = memory.agenda.queue_of(flight.delivery.run_id)
+        if queue is not None and settled.settlement.due_at is not None:
+            queue.expect(settled.settlement.due_at)
+        if not settled.aftermath.empty:
+            self._outbox.stale = True

@@ -1,0 +1,161 @@
+"""From a provider's answer to what is written: the settlement, the usage, and the aftermath.
+
+Pure. The lane carries the values out; an aftermath is rare and goes into the same transaction as
+the settlement it follows from, so that no crash can separate a ban from its suspension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from paceline.core import usage as usages
+from paceline.core.health import bounces_too_many, breaker_trips
+from paceline.core.instants import Instant
+from paceline.core.model import Ask, Content
+from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.policy import Policy
+from paceline.core.retry import ASK_AFTER_US, Consequence, consequence
+from paceline.core.states import DELIVERY, DeliveryState
+from paceline.core.usage import Usage
+from paceline.engine.ports import Capabilities, Delivery, Settlement
+
+
+@dataclass(slots=True)
+class Flight:
+    """A delivery on its way: which part is being sent, and when its intent was made."""
+
+    delivery: Delivery
+    content: Content
+    ask: Ask
+    attempt: int
+    part: int
+    policy_id: int
+    intent_at: Instant = 0
+    started_at: Instant | None = None
+    next_part_at: Instant | None = None
+    """When the next part may go; ``None`` while one is with the provider."""
+
+    @property
+    def unsent_parts(self) -> int:
+        """Parts that have no intent yet."""
+        ahead = len(self.content.parts) - self.part
+        return ahead if self.next_part_at is not None else ahead - 1
+
+    @property
+    def last_part(self) -> bool:
+        return self.part == len(self.content.parts) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What an outcome does beyond its delivery."""
+
+    account_event: str | None = None
+    reason: str = ""
+    until_at: Instant | None = None
+    pause_run: int | None = None
+    suppress: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.account_event is None and self.pause_run is None and self.suppress is None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    settlement: Settlement
+    usage: Usage
+    aftermath: Aftermath
+
+
+def settle(
+    flight: Flight,
+    outcome: Outcome,
+    *,
+    usage: Usage,
+    policy: Policy,
+    capabilities: Capabilities,
+    now: Instant,
+) -> Settled:
+    """Everything that follows from one answer to one part."""
+    delivery = flight.delivery
+    result = consequence(
+        outcome, retries=delivery.retries, setbacks=usage.setbacks, policy=policy, now=now
+    )
+    after = usages.settle(usage, flight.ask, outcome, flight.intent_at, delivery.run_id)
+    if result.hold_until_at is not None:
+        reason = outcome.reason or str(outcome.kind)
+        text = f"{outcome.kind} by the provider: {reason}"
+        after = usages.hold(after, result.hold_until_at, text, now if result.slows else None)
+    aftermath = _aftermath(flight, outcome, result, after, policy)
+    if aftermath.pause_run is not None:
+        # A person resumes the run with a clean sheet, or the first failure would pause it again.
+        after = usages.forget_run(after, aftermath.pause_run)
+    settlement = _settlement(flight, outcome, result, policy, capabilities, now)
+    return Settled(settlement, after, aftermath)
+
+
+def _settlement(
+    flight: Flight,
+    outcome: Outcome,
+    result: Consequence,
+    policy: Policy,
+    capabilities: Capabilities,
+    now: Instant,
+) -> Settlement:
+    delivery = flight.delivery
+    state = DELIVERY.next(DeliveryState.SENDING, result.event)
+    due_at = result.due_at
+    if state is DeliveryState.SENT and not flight.last_part:
+        state = DeliveryState.SENDING
+    if state is DeliveryState.UNKNOWN:
+        due_at = doubt_due_at(policy, capabilities, now + ASK_AFTER_US[0])
+    accepted = outcome.kind is OutcomeKind.ACCEPTED
+    return Settlement(
+        delivery_id=delivery.id,
+        run_id=delivery.run_id,
+        part=flight.part,
+        attempt=flight.attempt,
+        action=flight.ask.counted_as,
+        intent_at=flight.intent_at,
+        started_at=flight.started_at,
+        settled_at=now,
+        outcome=outcome,
+        policy_id=flight.policy_id,
+        state=state,
+        due_at=due_at,
+        parts_done=flight.part + 1 if accepted else flight.part,
+        retries=delivery.retries + result.climbs,
+        reason=result.reason,
+        latency_us=now - flight.started_at if flight.started_at is not None else None,
+    )
+
+
+def doubt_due_at(policy: Policy, capabilities: Capabilities, ask_at: Instant) -> Instant | None:
+    """When a doubt is looked into by itself; ``None`` when only a person can."""
+    if capabilities.finds or policy.on_unknown == "resend":
+        return ask_at
+    return None
+
+
+def _aftermath(
+    flight: Flight, outcome: Outcome, result: Consequence, usage: Usage, policy: Policy
+) -> Aftermath:
+    delivery = flight.delivery
+    aftermath = Aftermath(
+        account_event=result.account_event,
+        reason=result.reason,
+        until_at=result.account_until_at,
+        suppress=delivery.target if result.suppresses else None,
+    )
+    if outcome.kind is OutcomeKind.BOUNCED and aftermath.account_event is None:
+        sends, bounces = usage.day_sends, usage.day_bounces
+        if bounces_too_many(policy, sends, bounces):
+            text = f"bounce rate {bounces}/{sends} today is above {policy.bounce_pause}"
+            aftermath = replace(aftermath, account_event="pause", reason=text)
+    window = usage.window_of(delivery.run_id)
+    if delivery.run_id and breaker_trips(policy, window) and policy.breaker is not None:
+        text = f"error rate {window.failed}/{window.size} is above {policy.breaker.above}"
+        reason = aftermath.reason if aftermath.account_event else text
+        aftermath = replace(aftermath, pause_run=delivery.run_id, reason=reason)
+    return aftermath

@@ -1,0 +1,421 @@
+"""The supervisor: takes lanes that are due, starts them, and looks after them until they end.
+
+One per process. It renews the process's lease, wakes lanes that others touched, restarts lanes
+that crashed with growing pauses, suspends an account whose lane keeps crashing, and on a stop lets
+every started message settle before it hands the lanes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from paceline.core.errors import (
+    NotFoundError,
+    ProviderError,
+    ProviderRefused,
+    StoreError,
+    StoreUnavailable,
+)
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.engine import lane_writes, runs
+from paceline.engine.context import LaneContext
+from paceline.engine.drivers import LazyDriver
+from paceline.engine.lane import Lane
+from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, ProcessLease
+from paceline.engine.observe import Observer
+from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Tx, Work
+
+log = structlog.get_logger("paceline.supervisor")
+
+CRASH_PAUSE_US = SECOND
+CRASH_PAUSE_LONGEST_US = 60 * SECOND
+CRASHES_ALLOWED = 5
+CRASH_MEMORY_US = 10 * MINUTE
+TOO_MANY_CRASHES = "Too many worker crashes"
+AWAY_PAUSE_US = 20 * SECOND
+WATCH_EVERY_US = 60 * SECOND
+BURY_AFTER_US = 60 * MINUTE
+CLOSE_WITHIN_US = 10 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorOptions:
+    """What an operator may tune about a process."""
+
+    name: str = "paceline"
+    poll_us: int = SECOND
+    """How often other processes' changes are looked for; signals come sooner where they exist."""
+    grace_us: int = 60 * SECOND
+    """How long a stop waits for messages under way."""
+    max_lanes: int = 10_000
+    park_after_us: int = 5 * SECOND
+
+
+@dataclass(slots=True)
+class _Running:
+    account: Account
+    lane: Lane
+    ended: asyncio.Task[None]
+    killed: bool = False
+    over: bool = False
+    """The lane itself has ended; what is still under way puts its end on record."""
+
+    def kill(self) -> bool:
+        """End the lane at once. Giving it back afterwards must not be cut short, or nobody could
+        ever take it again while this process lives."""
+        if self.killed or self.over:
+            return False
+        self.killed = True
+        self.ended.cancel()
+        return True
+
+
+@dataclass(slots=True)
+class _Crashes:
+    """A lane's recent crashes: enough to pause longer each time, and to give up."""
+
+    at: list[Instant] = field(default_factory=list)
+
+    def add(self, now: Instant) -> int:
+        self.at = [earlier for earlier in self.at if now - earlier < CRASH_MEMORY_US] + [now]
+        return len(self.at)
+
+
+class Supervisor:
+    """Runs the lanes of one process."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        providers: Providers,
+        *,
+        observer: Observer,
+        rng: random.Random,
+        options: SupervisorOptions,
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._providers = providers
+        self._observer = observer
+        self._seed = rng.getrandbits(64)
+        self._options = options
+        self._lease = ProcessLease(journal, clock, options.name)
+        self._context: LaneContext
+        self._running: dict[int, _Running] = {}
+        self._crashes: dict[int, _Crashes] = {}
+        self._unsure: set[int] = set()
+        """Accounts whose lane we may have taken without hearing of it."""
+        self._side: list[asyncio.Future[None]] = []
+        self._nudge = asyncio.Event()
+        self._stop = asyncio.Event()
+
+    @property
+    def healthy(self) -> bool:
+        """Whether this process holds a lease under which it may send."""
+        return self._lease.joined and self._lease.safe()
+
+    def nudge(self) -> None:
+        """Look for work now rather than at the next poll."""
+        self._nudge.set()
+
+    def stop(self) -> None:
+        """Start nothing more; ``run`` returns when every lane has ended."""
+        self._stop.set()
+        for running in self._running.values():
+            running.lane.stop()
+
+    def kill(self, account: str) -> bool:
+        """End a lane at once, wherever it is, as a crash would: nothing is settled."""
+        for running in self._running.values():
+            if running.account.name == account:
+                return running.kill()
+        return False
+
+    async def run(self) -> None:
+        """Until a stop is complete, or until something fails that no waiting mends."""
+        working = asyncio.ensure_future(self._work())
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+            working.cancel()
+            await self._wind_down()
+        finally:
+            # However this ends, nothing may run on: nobody would renew its lease.
+            lanes = [running.ended for running in self._running.values()]
+            leftovers = [working, stopped, *self._side, *lanes]
+            for leftover in leftovers:
+                leftover.cancel()
+            await asyncio.gather(*leftovers, return_exceptions=True)
+
+    async def _work(self) -> None:
+        """Join, then look for lanes to run for ever. A stop cancels this, wherever it waits."""
+        await self._join()
+        self._side = [
+            asyncio.ensure_future(self._every(RENEW_EVERY_US, self._lease.renew)),
+            asyncio.ensure_future(self._every(WATCH_EVERY_US, self._watch)),
+        ]
+        while True:
+            self._nudge.clear()
+            wake_at = await self._poll()
+            await self._wait(wake_at)
+
+    async def _join(self) -> None:
+        instance = await self._journal.write(lambda tx: str(tx.settings.get("instance")))
+        await self._lease.join()
+        self._context = LaneContext(
+            journal=self._journal,
+            clock=self._clock,
+            lease=self._lease,
+            observer=self._observer,
+            instance=instance,
+            park_after_us=self._options.park_after_us,
+        )
+
+    async def _every(self, period_us: int, act: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._clock.sleep_until(self._clock.now() + period_us)
+            try:
+                await act()
+            except StoreUnavailable as error:
+                log.warning("store unavailable", error=str(error))
+            except Exception:
+                # The next turn may go well. Until then the lease runs down and nothing is sent,
+                # which is safe; a loop that silently ended would be neither seen nor mended.
+                log.exception("could not look after the lanes")
+
+    async def _wait(self, wake_at: Instant) -> None:
+        timer = asyncio.ensure_future(self._clock.sleep_until(wake_at))
+        nudged = asyncio.ensure_future(self._nudge.wait())
+        try:
+            await asyncio.wait({timer, nudged}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            nudged.cancel()
+
+    # ------------------------------------------------------------------ finding work
+
+    async def _poll(self) -> Instant:
+        """Start and touch what is due; answer when to look again."""
+        now = self._clock.now()
+        later_at = now + self._options.poll_us
+        if not self._lease.safe():
+            return later_at
+        process_id, limit = self._lease.process_id, self._options.max_lanes
+        try:
+            for account_id in sorted(self._unsure):
+                await self._let_go(account_id)
+            due, next_wake_at = await self._journal.read(
+                lambda tx: (tx.lanes.due(process_id, limit), tx.lanes.next_wake_at())
+            )
+            for row in due:
+                await self._attend(row)
+        except StoreUnavailable as error:
+            log.warning("store unavailable", error=str(error))
+            return later_at
+        # What was due is attended to. A wake that lies behind us belongs to a lane we have no
+        # room for, or one that is still being put away: it can wait for the next look.
+        waking = next_wake_at is not None and next_wake_at > now
+        return min(later_at, next_wake_at) if waking and next_wake_at else later_at
+
+    async def _attend(self, row: LaneRow) -> None:
+        running = self._running.get(row.account_id)
+        if running is not None:
+            running.lane.touch()
+        elif row.owner == self._lease.process_id:
+            await self._let_go(row.account_id)
+        elif not self._stop.is_set() and len(self._running) < self._options.max_lanes:
+            await self._take(row.account_id)
+
+    async def _let_go(self, account_id: int) -> None:
+        """Free a lane that is ours but that nobody runs here; then it is taken like any other."""
+        process_id = self._lease.process_id
+
+        def let_go(tx: Tx) -> None:
+            row = tx.lanes.get(account_id)
+            if row.owner == process_id:
+                tx.lanes.release(Lease(account_id, process_id, row.generation))
+
+        if account_id not in self._running:
+            await self._journal.write(let_go)
+        self._unsure.discard(account_id)
+
+    async def _take(self, account_id: int) -> None:
+        process_id = self._lease.process_id
+
+        def take(tx: Tx) -> tuple[LaneRow, Account] | None:
+            row = tx.lanes.take(account_id, process_id)
+            return None if row is None else (row, tx.accounts.get(account_id))
+
+        try:
+            taken = await self._journal.write(take)
+        except StoreUnavailable:
+            # Perhaps it is ours now and only the answer was lost.
+            self._unsure.add(account_id)
+            raise
+        if taken is None:
+            return
+        row, account = taken
+        try:
+            self._start(row, account)
+        except NotFoundError as error:  # a driver that this installation does not have
+            reason, lease = str(error), Lease(account.id, process_id, row.generation)
+            await self._insist(lambda tx: _suspend(tx, lease, account, reason, self._clock.now()))
+
+    def _start(self, row: LaneRow, account: Account) -> None:
+        # Seeded by what identifies this start, so that a simulated world draws the same gaps
+        # whatever order its lanes are started in.
+        rng = random.Random(f"{self._seed}/{account.id}/{row.generation}")
+        driver = LazyDriver(self._providers, account)
+        lane = Lane(self._context, row, account.name, driver, rng)
+        lease = Lease(account.id, self._lease.process_id, row.generation)
+        ended = asyncio.ensure_future(self._look_after(lane, driver, lease, account))
+        self._running[account.id] = _Running(account, lane, ended)
+        self._observer.lanes_running(len(self._running))
+        if self._stop.is_set():  # it was being taken when the stop came
+            lane.stop()
+
+    # ------------------------------------------------------------------ looking after
+
+    async def _look_after(
+        self, lane: Lane, driver: LazyDriver, lease: Lease, account: Account
+    ) -> None:
+        """A lane from its start to its end, however it ends."""
+        running = self._running[account.id]
+        try:
+            try:
+                await lane.run()
+            finally:
+                running.over = True
+                await self._close(driver, account)
+        except ProviderRefused as error:
+            reason = str(error)
+            await self._insist(lambda tx: _suspend(tx, lease, account, reason, self._clock.now()))
+        except (ProviderError, StoreUnavailable) as error:
+            log.warning("lane could not go on", account=account.name, error=str(error))
+            await self._give_back(lease, self._clock.now() + AWAY_PAUSE_US)
+        except asyncio.CancelledError:
+            if not running.killed and _is_cancelled():
+                raise
+            reason = "killed" if running.killed else "cancelled by its driver"
+            await self._crashed(lease, account, reason)
+        except Exception as error:
+            log.exception("lane crashed", account=account.name)
+            await self._crashed(lease, account, f"{type(error).__name__}: {error}")
+        finally:
+            self._running.pop(account.id, None)
+            self._observer.lanes_running(len(self._running))
+            self._nudge.set()
+
+    async def _close(self, driver: LazyDriver, account: Account) -> None:
+        """Let go of the account at the provider. That this fails does not make the lane fail."""
+        try:
+            async with asyncio.timeout(CLOSE_WITHIN_US / SECOND):
+                await driver.close()
+        except Exception as error:
+            log.warning("driver did not close", account=account.name, error=repr(error))
+
+    async def _crashed(self, lease: Lease, account: Account, reason: str) -> None:
+        """Pause longer after each crash; after too many, suspend rather than try for ever."""
+        self._observer.lane_crashed(account.name)
+        now = self._clock.now()
+        crashes = self._crashes.setdefault(account.id, _Crashes()).add(now)
+        if crashes >= CRASHES_ALLOWED:
+            del self._crashes[account.id]
+            log.error("account suspended", account=account.name, reason=TOO_MANY_CRASHES)
+            told = f"{TOO_MANY_CRASHES} (last: {reason})"
+            await self._insist(lambda tx: _suspend(tx, lease, account, told, now))
+            return
+        pause_us = min(CRASH_PAUSE_US << (crashes - 1), CRASH_PAUSE_LONGEST_US)
+        log.warning("lane restarts", account=account.name, crash=crashes, pause_us=pause_us)
+        await self._give_back(lease, now + pause_us)
+
+    async def _give_back(self, lease: Lease, wake_at: Instant) -> None:
+        await self._insist(lambda tx: tx.lanes.release(lease, wake_at))
+
+    async def _insist(self, work: Work[object]) -> None:
+        """Write it however long the store is away: a lane nobody runs must not stay ours."""
+        while True:
+            try:
+                await self._journal.write(work)
+                return
+            except StoreError as error:
+                log.warning("store failed, trying again", error=str(error))
+                await self._clock.sleep_until(self._clock.now() + self._options.poll_us)
+
+    async def _watch(self) -> None:
+        """Restart lanes that make no step although they do not wait; bury dead processes; end runs
+        whose last lane had no time to."""
+        now, now_us = self._clock.now(), self._clock.monotonic_us()
+        for running in list(self._running.values()):
+            lane = running.lane
+            late = not lane.waiting and now_us - lane.stepped_us > lane.patience_us
+            if late and running.kill():
+                log.error("lane is stuck, restarting it", account=running.account.name)
+        await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
+        for run_id in await self._journal.read(runs.left_open):
+            await self._end_run(run_id, now)
+
+    async def _end_run(self, run_id: int, now: Instant) -> None:
+        ended = await self._journal.write(lambda tx: lane_writes.end_run(tx, run_id, now))
+        if ended is not None:
+            log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+
+    # ------------------------------------------------------------------ stopping
+
+    async def _wind_down(self) -> None:
+        """Let what has started settle, within the grace period; then hand everything back."""
+        lanes = {running.ended for running in self._running.values()}
+        if lanes:
+            log.info("stopping", lanes=len(lanes))
+            late = await self._wait_for(lanes, self._options.grace_us)
+            for lane in late:
+                lane.cancel()
+            if late:
+                log.warning("gave up waiting for messages under way", lanes=len(late))
+                await asyncio.gather(*late, return_exceptions=True)
+        if self._lease.joined:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Hand the lanes back. After the length of a lease that is pointless: it has run out by
+        itself, and others take over."""
+        leaving = asyncio.ensure_future(self._lease.leave())
+        late = await self._wait_for({leaving}, LEASE_US)
+        if late:
+            leaving.cancel()
+            log.warning("could not hand back the lanes", error="the store does not answer")
+        elif (error := leaving.exception()) is not None:
+            log.warning("could not hand back the lanes", error=str(error))
+
+    async def _wait_for(
+        self, some: set[asyncio.Task[None]], within_us: int
+    ) -> list[asyncio.Task[None]]:
+        """Wait until all are done, but no longer than that; those that are not."""
+        timer = asyncio.ensure_future(self._clock.sleep_until(self._clock.now() + within_us))
+        done = asyncio.ensure_future(asyncio.wait(some))
+        await asyncio.wait({timer, done}, return_when=asyncio.FIRST_COMPLETED)
+        timer.cancel()
+        done.cancel()
+        return [one for one in some if not one.done()]
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody asked for this; else a driver has merely raised the exception."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
+def _suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -> None:
+    tx.settings.fence()
+    if tx.accounts.move(account.id, "suspend", reason=reason) is not None:
+        text = f"{account.name} is suspended: {reason}"
+        tx.events.add("account.suspended", text, at=now, account_id=account.id)
+    tx.lanes.release(lease, now)
