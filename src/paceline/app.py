@@ -1,0 +1,280 @@
+"""The one place that wires: settings become a store, providers, policies and a running service.
+
+Nothing is decided here but who gets to know whom, what a signal means, and in which order things
+start and stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from paceline.config import Settings
+from paceline.core.errors import InputError, StoreError
+from paceline.engine.catalogue import Catalogue, apply_catalogue
+from paceline.engine.clock import SystemClock
+from paceline.engine.commands.accounts import House
+from paceline.engine.journal import GroupJournal, ThreadRunner
+from paceline.engine.ports import Clock, Journal, Providers, Store
+from paceline.engine.supervisor import Supervisor, SupervisorOptions
+from paceline.providers.registry import Registry
+from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
+from paceline.store.database import open_store
+
+if TYPE_CHECKING:
+    from paceline.api.metrics import PrometheusObserver
+    from paceline.api.server import HttpServer
+
+log = structlog.get_logger("paceline.app")
+
+INSTANCE = "instance"
+READERS = 4
+PROBE_SECONDS = 2
+"""How long the database may take to prove that it is there."""
+
+AT_ONCE = (
+    "paceline: stopped at once; messages under way are in doubt now, and whoever takes up their "
+    "lanes will look into them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An installation, opened."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    house: House
+
+    @property
+    def providers(self) -> Providers:
+        return self.house.providers
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.house.catalogue
+
+
+def make_catalogue(settings: Settings) -> Catalogue:
+    """The policies that can be named; what is wrong with one names the file it is in."""
+    try:
+        return Catalogue(settings.policies)
+    except InputError as error:
+        raise error.within(settings.source) if settings.source else error from None
+
+
+@contextmanager
+def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
+    """Open an installation; with ``sends`` false its providers are only asked, never used."""
+    catalogue = make_catalogue(settings)
+    clock = SystemClock()
+    with _effects(settings, sends=sends) as effects:
+        registry = Registry([SandboxProvider(clock, effects)])
+        store = open_store(settings.database, clock=clock.now)
+        try:
+            ensure_instance(store)
+            yield App(settings, store, clock, House(registry, catalogue))
+        finally:
+            store.close()
+
+
+@contextmanager
+def _effects(settings: Settings, *, sends: bool) -> Iterator[FileEffects | MemoryEffects]:
+    if not sends:
+        yield MemoryEffects()
+        return
+    path = settings.effects_path
+    try:
+        effects = FileEffects(path)
+    except OSError as error:
+        reason = f"{str(path)!r} cannot be opened: {error.strerror}"
+        raise InputError(reason, key="sandbox_effects") from None
+    with effects:
+        yield effects
+
+
+def ensure_instance(store: Store) -> str:
+    """The installation's own name, part of every provider key: given once, never changed."""
+    with store.read() as tx:
+        found = tx.settings.get(INSTANCE)
+    if found is not None:
+        return str(found)
+    with store.write() as tx:
+        # Two processes may start at once on a fresh database. Behind the fence the second finds
+        # what the first has written.
+        tx.settings.fence()
+        found = tx.settings.get(INSTANCE)
+        if found is None:
+            found = secrets.token_hex(8)
+            tx.settings.put(INSTANCE, found)
+    return str(found)
+
+
+class Readiness:
+    """Whether this process can work: what ``/readyz`` answers."""
+
+    def __init__(self, journal: Journal, supervisor: Supervisor, stop: asyncio.Event) -> None:
+        self._journal = journal
+        self._supervisor = supervisor
+        self._stop = stop
+        self._asking: asyncio.Future[str | None] | None = None
+
+    async def __call__(self) -> list[str]:
+        reasons = []
+        if self._stop.is_set():
+            reasons.append("this process is stopping")
+        elif not self._supervisor.healthy:
+            reasons.append("this process holds no lease under which it may send")
+        missing = await self._database()
+        return [*reasons, missing] if missing else reasons
+
+    async def _ask(self) -> str | None:
+        try:
+            await self._journal.read(lambda tx: tx.settings.stopped())
+        except StoreError as error:
+            return str(error)
+        return None
+
+    async def _database(self) -> str | None:
+        # One question at a time: a database that hangs must not eat up the readers' threads.
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asking), PROBE_SECONDS)
+        except TimeoutError:
+            return "the database does not answer"
+
+
+async def serve(
+    app: App, *, stop: asyncio.Event, serving: Callable[[str], None] = lambda url: None
+) -> None:
+    """Run the lanes and the HTTP server until ``stop``; return when everything is handed back.
+
+    ``serving`` is told the address once it answers.
+    """
+    from paceline.api.metrics import PrometheusObserver
+    from paceline.api.server import HttpServer, listen, make_api
+
+    settings = app.settings
+    observer = PrometheusObserver()
+    # Asked for first: a port in use must be told before this process joins the fleet.
+    bound = listen(settings.host, settings.port)
+    journal = GroupJournal(
+        app.store,
+        app.clock,
+        writer=ThreadRunner("paceline-writer"),
+        reader=ThreadRunner("paceline-reader", READERS),
+        observer=observer,
+    )
+    try:
+        await _update_policies(app, journal)
+        supervisor = _supervisor(app, journal, observer)
+        http = HttpServer(make_api(observer, Readiness(journal, supervisor, stop)), bound)
+        await _run(app, supervisor, http, stop, serving)
+    finally:
+        bound.close()
+        await journal.close()
+
+
+async def _run(
+    app: App,
+    supervisor: Supervisor,
+    http: HttpServer,
+    stop: asyncio.Event,
+    serving: Callable[[str], None],
+) -> None:
+    """Everything at once, until told to stop or until one part fails."""
+    settings = app.settings
+    lanes = asyncio.create_task(supervisor.run(), name="supervisor")
+    pages = asyncio.create_task(http.run(), name="http")
+    up = asyncio.create_task(http.started(), name="http-up")
+    told = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        await asyncio.wait({lanes, pages, up}, return_when=asyncio.FIRST_COMPLETED)
+        if up.done():
+            url = f"http://{settings.host}:{http.port}"
+            database, base_url = settings.shown_database, settings.base_url or url
+            log.info("serving", url=url, base_url=base_url, database=database)
+            serving(url)
+        await asyncio.wait({lanes, pages, told}, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        supervisor.stop()
+        # The pages stay up meanwhile: whoever asks is told that this process is stopping.
+        await lanes
+    finally:
+        up.cancel()
+        told.cancel()
+        http.stop()
+        await pages
+    log.info("stopped")
+
+
+async def _update_policies(app: App, journal: Journal) -> None:
+    now = app.clock.now()
+    for account in await journal.write(lambda tx: apply_catalogue(tx, app.catalogue, now)):
+        log.info("policy updated", account=account.name, policy=account.policy_name)
+
+
+def _supervisor(app: App, journal: Journal, observer: PrometheusObserver) -> Supervisor:
+    settings = app.settings
+    return Supervisor(
+        journal,
+        app.clock,
+        app.providers,
+        observer=observer,
+        rng=random.Random(secrets.randbits(64)),
+        options=SupervisorOptions(
+            name=settings.process_name,
+            poll_us=settings.poll_us,
+            grace_us=settings.grace_us,
+            park_after_us=settings.park_after_us,
+        ),
+    )
+
+
+def run_service(settings: Settings) -> int:
+    """``paceline up``: serve until SIGTERM or Ctrl-C; the exit code."""
+    with (
+        open_app(settings, sends=True) as app,
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
+        runner.run(_serve_until_told(app))
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where there is one; it is only faster, nothing depends on it."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve_until_told(app: App) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set() and number is signal.SIGINT:
+            print(AT_ONCE, file=sys.stderr, flush=True)
+            # The threads of the journal would be waited for, and that is what nobody wants now.
+            os._exit(130)
+        if not stop.is_set():
+            log.info("stopping, once more Ctrl-C stops at once", signal=number.name)
+            stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    await serve(app, stop=stop)

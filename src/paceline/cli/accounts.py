@@ -1,0 +1,220 @@
+"""``paceline account``: the sending identities and their limits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paceline.cli import output, shapes
+from paceline.cli.options import AccountName, AsJson, Reason, Yes
+from paceline.cli.surroundings import opened
+from paceline.cli.values import parse_values
+from paceline.core.errors import InputError
+from paceline.core.instants import local_text
+from paceline.engine import queries
+from paceline.engine.commands import accounts
+from paceline.engine.ports import Account
+from paceline.engine.queries import AccountView
+
+app = typer.Typer(help="Accounts: what messages are sent from.", no_args_is_help=True)
+
+Address = Annotated[
+    str | None, typer.Option("--address", help="What it sends from; its name unless given.")
+]
+PolicyName = Annotated[
+    str | None, typer.Option("--policy", help="A preset, or a policy of paceline.toml.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A limit of its own, on top of the policy."),
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="A setting of its provider."),
+]
+Unset = Annotated[
+    list[str] | None,
+    typer.Option("--unset", metavar="KEY", help="Drop a limit of its own; the policy's holds."),
+]
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: AccountName,
+    provider: Annotated[str, typer.Option("--provider", help="The driver it sends with.")],
+    address: Address = None,
+    policy: PolicyName = None,
+    own: Set = None,
+    options: Option = None,
+) -> None:
+    """Add an account.
+
+    Values are TOML, or plain text where they are none:
+
+        paceline account add sales --provider sandbox --policy cold-email --set daily.email=30
+
+        paceline account add team --provider sandbox --set rate=40/min --option latency=1s
+    """
+    new = accounts.NewAccount(
+        name=name,
+        provider=provider,
+        address=address or "",
+        settings=parse_values(options or [], "--option"),
+        policy=policy,
+        overrides=parse_values(own or [], "--set"),
+    )
+    with opened(ctx) as house, house.store.write() as tx:
+        added = accounts.add(tx, new, house.house, house.clock.now())
+    output.say(f"account {added.name} added ({added.provider}, {_limits(added)})")
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the accounts and how they stand."""
+    with opened(ctx) as house, house.store.read() as tx:
+        found = tx.accounts.list()
+    if as_json:
+        output.say_json([shapes.account(account) for account in found])
+        return
+    rows = [
+        (a.name, a.provider, a.policy_name or "-", output.state_text(a.state), a.state_reason)
+        for a in found
+    ]
+    output.show_table(
+        ("NAME", "PROVIDER", "POLICY", "STATE", "REASON"),
+        rows,
+        empty="no accounts yet; add one with: paceline account add NAME --provider sandbox",
+    )
+
+
+@app.command()
+def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None:
+    """Show one account.
+
+    Its limits, what it has used up of them, and what happened lately.
+    """
+    with opened(ctx) as house, house.store.read() as tx:
+        now = house.clock.now()
+        view = queries.account_view(tx, name, now)
+    if as_json:
+        output.say_json(shapes.account_view(view))
+        return
+    account, zone = view.account, view.policy.day_zone
+    output.console().print(output.table(("", ""), _facts(view, now)))
+    output.say()
+    output.say(view.policy.to_toml(account.name).rstrip())
+    if view.events:
+        output.say()
+        rows = [(output.wall_text(event.at, zone), event.text) for event in view.events]
+        output.console().print(output.table((zone, "WHAT HAPPENED"), rows))
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    name: AccountName,
+    address: Address = None,
+    policy: PolicyName = None,
+    own: Set = None,
+    unset: Unset = None,
+    options: Option = None,
+) -> None:
+    """Change an account; in force before its next message.
+
+    paceline account set sales --set daily.email=40 --unset spacing
+    """
+    if not (address or policy or own or unset or options):
+        raise InputError("nothing to change", hint="See: paceline account set --help")
+    wish = accounts.AccountChange(
+        policy=policy,
+        overrides=parse_values(own or [], "--set"),
+        unset=tuple(unset or ()),
+        settings=parse_values(options or [], "--option"),
+        address=address,
+    )
+    with opened(ctx) as house, house.store.write() as tx:
+        changed = accounts.change(tx, name, wish, house.house, house.clock.now())
+    output.say(f"account {changed.name} changed ({_limits(changed)})")
+
+
+@app.command()
+def pause(ctx: typer.Context, name: AccountName, reason: Reason = None) -> None:
+    """Pause an account.
+
+    Nothing more starts on it; what has started finishes.
+    """
+    with opened(ctx) as house, house.store.write() as tx:
+        accounts.pause(tx, name, house.clock.now(), reason or "paused by an operator")
+    output.say(f"account {name} is paused; go on with: paceline account resume {name}")
+
+
+@app.command()
+def resume(ctx: typer.Context, name: AccountName) -> None:
+    """Let a paused, suspended or cooling account send again."""
+    with opened(ctx) as house, house.store.write() as tx:
+        accounts.resume(tx, name, house.clock.now())
+    output.say(f"account {name} is active")
+
+
+@app.command()
+def remove(
+    ctx: typer.Context,
+    name: AccountName,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel the deliveries that wait on it.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Take an account out of service; its history stays."""
+    output.confirm(f"Remove account {name}?", yes=yes)
+    with opened(ctx) as house, house.store.write() as tx:
+        accounts.remove(tx, name, house.clock.now(), cancel=cancel)
+    output.say(f"account {name} removed")
+
+
+def _limits(account: Account) -> str:
+    named = f"policy {account.policy_name}" if account.policy_name else ""
+    own = f"its own {', '.join(account.overrides)}" if account.overrides else ""
+    return " and ".join(part for part in (named, own) if part) or "no limits at all"
+
+
+def _facts(view: AccountView, now: int) -> list[tuple[str, object]]:
+    account, zone = view.account, view.policy.day_zone
+    facts: list[tuple[str, object]] = [
+        ("account", account.name),
+        ("provider", f"{account.provider}, sending as {account.address}"),
+        ("limits", _limits(account)),
+        ("state", output.state_text(account.state)),
+    ]
+    if account.state_reason:
+        facts.append(("because", account.state_reason))
+    if account.state_until_at is not None:
+        facts.append(("until", output.until_text(account.state_until_at, now, zone)))
+    facts += [("used today", _used(view.usage.day, view.policy.daily))]
+    if view.policy.weekly:
+        facts.append(("this week", _used(view.usage.week, view.policy.weekly)))
+    facts += [("deliveries", _counts(view)), ("lane", _lane(view))]
+    facts.append(("added", local_text(account.created_at, zone)))
+    return facts
+
+
+def _used(used: object, caps: object) -> str:
+    counts, most = dict(used), dict(caps)  # type: ignore[call-overload]
+    lines = [f"{counts.get(action, 0)} of {cap} {action}" for action, cap in most.items()]
+    return ", ".join(lines) or "no cap"
+
+
+def _counts(view: AccountView) -> str:
+    told = [f"{count} {state}" for state, count in view.counts.items() if count]
+    return f"{', '.join(told)} in unfinished runs" if told else "none in unfinished runs"
+
+
+def _lane(view: AccountView) -> str:
+    lane = view.lane
+    if lane.owner is not None:
+        return f"run by process {lane.owner} (generation {lane.generation})"
+    if lane.wake_at is None:
+        return "parked, nothing to do"
+    return f"parked until {local_text(lane.wake_at, view.policy.day_zone)}"

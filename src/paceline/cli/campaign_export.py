@@ -1,0 +1,74 @@
+"""The deliveries of a campaign as CSV or JSON lines, to standard output or into a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from paceline.cli import shapes
+from paceline.core.errors import InputError
+from paceline.engine.ports import Delivery
+
+COLUMNS = (
+    "id",
+    "campaign",
+    "account",
+    "target",
+    "action",
+    "state",
+    "reason",
+    "scheduled_at",
+    "due_at",
+    "expires_at",
+    "sent_at",
+    "attempts",
+    "retries",
+    "parts_done",
+    "provider_id",
+)
+"""The same keys as in JSON, without the fields, which differ from campaign to campaign."""
+
+Exported = Iterable[tuple[Delivery, str, str]]
+
+
+def write_csv(target: TextIO, rows: Exported) -> int:
+    writer = csv.DictWriter(target, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    count = 0
+    for row in rows:
+        writer.writerow(shapes.delivery(*row))
+        count += 1
+    return count
+
+
+def write_json_lines(target: TextIO, rows: Exported) -> int:
+    count = 0
+    for row in rows:
+        target.write(json.dumps(shapes.delivery(*row), ensure_ascii=False) + "\n")
+        count += 1
+    return count
+
+
+@contextmanager
+def writing_to(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that appears only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        try:
+            with unfinished.open("w", encoding="utf-8", newline="") as target:
+                yield target
+            os.replace(unfinished, path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None

@@ -1,0 +1,121 @@
+"""How far a campaign is: a bar and a table whose numbers add up, once or live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from paceline.cli import output, shapes
+from paceline.core.instants import SECOND
+from paceline.core.states import CampaignState, DeliveryState
+from paceline.engine import queries
+from paceline.engine.ports import Clock, Store
+from paceline.engine.queries import CampaignView
+
+D = DeliveryState
+
+LOOK_EVERY_US = SECOND
+OVER = (CampaignState.FINISHED, CampaignState.CANCELLED)
+MOVING = (D.PLANNED, D.READY, D.SENDING)
+
+COLUMNS: Mapping[str, tuple[DeliveryState, ...]] = {
+    "WAITING": (D.PLANNED, D.READY),
+    "SENDING": (D.SENDING,),
+    "SENT": (D.SENT,),
+    "FAILED": (D.FAILED,),
+    "BOUNCED": (D.BOUNCED,),
+    "SKIPPED": (D.SKIPPED,),
+    "UNKNOWN": (D.UNKNOWN,),
+    "CANCELLED": (D.CANCELLED,),
+}
+"""Every state is in exactly one column, so that a line adds up to its total."""
+
+ALWAYS = ("WAITING", "SENT", "FAILED")
+
+
+def show_status(view: CampaignView) -> None:
+    output.console().print(_picture(view))
+
+
+def watch_status(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
+    """Show it again whenever it changes, until the campaign has ended."""
+    asyncio.run(_watch(store, clock, name, as_json=as_json))
+
+
+async def _watch(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
+    shown: CampaignView | None = None
+    with _display(as_json=as_json) as display:
+        while True:
+            view = _look(store, name)
+            if view != shown:
+                shown = view
+                display(view)
+            if view.campaign.state in OVER:
+                return
+            await clock.sleep_until(clock.now() + LOOK_EVERY_US)
+
+
+@contextmanager
+def _display(*, as_json: bool) -> Iterator[Callable[[CampaignView], None]]:
+    """A picture that moves on a terminal, a line per change where nobody could see it move."""
+    console = output.console()
+    if as_json:
+        yield lambda view: output.say_json_line(shapes.campaign_view(view))
+    elif console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda view: live.update(_picture(view), refresh=True)
+    else:
+        yield lambda view: output.say(_line(view))
+
+
+def _look(store: Store, name: str) -> CampaignView:
+    with store.read() as tx:
+        return queries.campaign_view(tx, name)
+
+
+def _line(view: CampaignView) -> str:
+    told = [f"{count} {state}" for state, count in view.counts.items() if count]
+    return f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}"
+
+
+def _picture(view: CampaignView) -> RenderableType:
+    campaign = view.campaign
+    told = f": {campaign.reason}" if campaign.reason else ""
+    heading = Text.assemble(
+        (campaign.name, "bold"), " is ", output.state_text(campaign.state), told
+    )
+    moving = sum(view.counts[state] for state in MOVING)
+    done = view.total - moving
+    bar = Table.grid(padding=(0, 1))
+    share = 100 * done // view.total if view.total else 100
+    bar.add_row(
+        ProgressBar(total=max(view.total, 1), completed=done, width=40),
+        Text(f"{share}% ({done} of {view.total})"),
+    )
+    lines: list[RenderableType] = [heading, bar, Text(), _states(view)]
+    lines += [Text(f"\n{run.summary}") for run in view.runs if run.summary]
+    return Group(*lines)
+
+
+def _states(view: CampaignView) -> Table:
+    kept = [
+        name
+        for name, states in COLUMNS.items()
+        if name in ALWAYS or any(view.counts[state] for state in states)
+    ]
+    rows = [_row(name, states, kept) for name, states in view.accounts.items()]
+    if len(rows) > 1:
+        rows.append(_row("in all", view.counts, kept))
+    return output.table(("ACCOUNT", *kept, "TOTAL"), rows, right=(*kept, "TOTAL"))
+
+
+def _row(name: str, states: Mapping[DeliveryState, int], kept: list[str]) -> list[object]:
+    cells = [sum(states.get(state, 0) for state in COLUMNS[column]) for column in kept]
+    return [name, *cells, sum(states.values())]

@@ -1,0 +1,185 @@
+"""``paceline campaign``: what is sent to whom, and steering it while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paceline.cli import output, shapes
+from paceline.cli.campaign_export import write_csv, write_json_lines, writing_to
+from paceline.cli.campaign_file import read_campaign
+from paceline.cli.campaign_status import show_status, watch_status
+from paceline.cli.options import AsJson, CampaignName, Reason, Yes
+from paceline.cli.surroundings import opened
+from paceline.core.errors import InputError
+from paceline.core.instants import iso
+from paceline.core.states import DeliveryState
+from paceline.engine import queries
+from paceline.engine.commands import campaigns
+
+BULK = 1_000
+"""Deliveries from which on the database's statistics are worth refreshing."""
+
+app = typer.Typer(
+    help="Campaigns: what is sent to whom.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def create(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="A TOML file.")],
+    launch: Annotated[bool, typer.Option("--launch", help="Launch it at once.")] = False,
+) -> None:
+    """Create a campaign from a file.
+
+    It is created with all its deliveries, or not at all.
+
+    \b
+        name = "spring"
+        accounts = ["sales", "team"]
+        audience = "people.csv"     # a column 'address', further ones for the texts
+        [[parts]]
+        text = "Hello {{ first_name }}"
+        [[parts]]
+        media = "poster.png"
+        caption = "See you there"
+    """
+    written = read_campaign(file)
+    with opened(ctx) as house:
+        now = house.clock.now()
+        with house.store.write() as tx:
+            try:
+                spec = written.stored_spec(tx, now)
+                campaigns.create(tx, spec, written.targets, house.providers, now)
+            except InputError as error:
+                raise error.within(str(file)) from None
+            if launch:
+                campaigns.launch(tx, spec.name, now)
+        if len(written.targets) >= BULK:
+            house.store.analyse()
+    doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
+    many = f"{len(spec.accounts)} accounts" if len(spec.accounts) > 1 else spec.accounts[0]
+    output.say(
+        f"campaign {spec.name} created: {len(written.targets)} deliveries on {many}{doubles}"
+    )
+    if launch:
+        output.say(f"launched; follow it with: paceline campaign status {spec.name} --watch")
+    else:
+        output.say(f"launch it with: paceline campaign launch {spec.name}")
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the campaigns and how far they are."""
+    with opened(ctx) as house, house.store.read() as tx:
+        names = [found.name for found in tx.campaigns.list() if found.kind == "campaign"]
+        views = [queries.campaign_view(tx, name) for name in names]
+    if as_json:
+        output.say_json([shapes.campaign_view(view) for view in views])
+        return
+    rows = [
+        (
+            view.campaign.name,
+            output.state_text(view.campaign.state),
+            view.total,
+            view.counts[DeliveryState.SENT],
+            iso(view.campaign.created_at)[:10],
+        )
+        for view in views
+    ]
+    output.show_table(
+        ("NAME", "STATE", "TOTAL", "SENT", "CREATED"),
+        rows,
+        right=("TOTAL", "SENT"),
+        empty="no campaigns yet; create one with: paceline campaign create -f FILE",
+    )
+
+
+@app.command()
+def launch(ctx: typer.Context, name: CampaignName) -> None:
+    """Start a campaign.
+
+    Its deliveries leave as soon as their accounts allow.
+    """
+    with opened(ctx) as house, house.store.write() as tx:
+        campaigns.launch(tx, name, house.clock.now())
+        running = queries.is_running(tx)
+    output.say(f"campaign {name} launched")
+    if not running:
+        output.note(queries.NOBODY_RUNS)
+
+
+@app.command()
+def pause(ctx: typer.Context, name: CampaignName, reason: Reason = None) -> None:
+    """Pause a campaign, before its next message.
+
+    What has started finishes.
+    """
+    with opened(ctx) as house, house.store.write() as tx:
+        campaigns.pause(tx, name, house.clock.now(), reason or "paused by an operator")
+    output.say(f"campaign {name} is paused; go on with: paceline campaign resume {name}")
+
+
+@app.command()
+def resume(ctx: typer.Context, name: CampaignName) -> None:
+    """Go on with a paused campaign."""
+    with opened(ctx) as house, house.store.write() as tx:
+        campaigns.resume(tx, name, house.clock.now())
+    output.say(f"campaign {name} goes on")
+
+
+@app.command()
+def cancel(ctx: typer.Context, name: CampaignName, reason: Reason = None, yes: Yes = False) -> None:
+    """Cancel a campaign for good; what has been sent stays sent."""
+    output.confirm(f"Cancel campaign {name} for good?", yes=yes)
+    with opened(ctx) as house:
+        with house.store.write() as tx:
+            why = reason or "cancelled by an operator"
+            campaigns.cancel(tx, name, house.clock.now(), why)
+        with house.store.read() as tx:
+            counts = queries.campaign_view(tx, name).counts
+    sent, cancelled = counts[DeliveryState.SENT], counts[DeliveryState.CANCELLED]
+    output.say(f"campaign {name} cancelled: {sent} had been sent, {cancelled} will not be")
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    name: CampaignName,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it until it ends.")] = False,
+) -> None:
+    """Show how far a campaign is, per account and in all."""
+    with opened(ctx) as house:
+        if watch:
+            watch_status(house.store, house.clock, name, as_json=as_json)
+            return
+        with house.store.read() as tx:
+            view = queries.campaign_view(tx, name)
+    if as_json:
+        output.say_json(shapes.campaign_view(view))
+    else:
+        show_status(view)
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    name: CampaignName,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line instead of CSV.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
+    ] = None,
+) -> None:
+    """Print every delivery of a campaign and what became of it."""
+    with opened(ctx) as house, house.store.read() as tx, writing_to(out) as target:
+        write = write_json_lines if as_json else write_csv
+        count = write(target, queries.exported(tx, name))
+    if out is not None:
+        output.note(f"{count} deliveries written to {out}")

@@ -1,0 +1,64 @@
+"""``paceline unknown``: messages of which nobody knows whether they went out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paceline.cli import output, shapes
+from paceline.cli.options import AsJson, Yes
+from paceline.cli.surroundings import opened
+from paceline.core.errors import InputError
+from paceline.engine import queries
+from paceline.engine.commands import control
+from paceline.engine.commands.control import Resolved
+
+app = typer.Typer(help="Messages that may or may not have gone out.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the deliveries whose fate is unknown."""
+    with opened(ctx) as house, house.store.read() as tx:
+        found = list(queries.named(tx, queries.unknown_deliveries(tx)))
+    if as_json:
+        output.say_json([shapes.delivery(*entry) for entry in found])
+        return
+    rows = [
+        (delivery.id, account, campaign, delivery.target, delivery.reason)
+        for delivery, account, campaign in found
+    ]
+    output.show_table(
+        ("ID", "ACCOUNT", "CAMPAIGN", "TARGET", "REASON"),
+        rows,
+        right=("ID",),
+        empty="nothing is in doubt",
+    )
+
+
+@app.command()
+def resolve(
+    ctx: typer.Context,
+    delivery_id: Annotated[int, typer.Argument(metavar="ID", help="The delivery's number.")],
+    sent: Annotated[bool, typer.Option("--sent", help="It did go out.")] = False,
+    resend: Annotated[bool, typer.Option("--resend", help="It did not; send it again.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Give it up.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Say what became of a message in doubt; limits and counts follow.
+
+    \b
+        paceline unknown resolve 4711 --sent
+    """
+    said: list[Resolved] = []
+    said += ["sent"] if sent else []
+    said += ["resend"] if resend else []
+    said += ["failed"] if failed else []
+    if len(said) != 1:
+        raise InputError("say one of --sent, --resend and --failed")
+    if resend:
+        output.confirm("If it did go out, its recipient gets it twice. Send it again?", yes=yes)
+    with opened(ctx) as house, house.store.write() as tx:
+        settled = control.resolve_unknown(tx, delivery_id, said[0], house.clock.now())
+    output.say(f"delivery {delivery_id} is {settled.state} now")

@@ -1,0 +1,110 @@
+"""The command ``paceline``: its parts put together, and its errors turned into one line each.
+
+Exit codes: 0 done, 1 it could not be done, 2 what was asked for is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from paceline import __version__
+from paceline.cli import accounts, campaigns, control, doubts, policies, sending, service, why
+from paceline.cli.output import note
+from paceline.cli.surroundings import Surroundings
+from paceline.core.errors import InputError, PacelineError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+app = typer.Typer(
+    name="paceline",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(service.up)
+app.command()(service.demo)
+app.add_typer(accounts.app, name="account")
+app.add_typer(policies.app, name="policy")
+app.add_typer(campaigns.app, name="campaign")
+app.command()(sending.send)
+app.add_typer(doubts.app, name="unknown")
+app.command()(why.why)
+app.command()(control.verify)
+app.command("stop-all")(control.stop_all)
+app.command("go-on")(control.go_on)
+
+
+@app.callback()
+def surroundings(
+    ctx: typer.Context,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Settings; ./paceline.toml unless given."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="URL", help="A file path or postgresql://…"),
+    ] = None,
+) -> None:
+    """Paceline sends messages from many accounts at the pace each can bear.
+
+    \b
+        paceline demo                                          see it work
+        paceline account add sales --provider sandbox --policy cold-email
+        paceline campaign create -f spring.toml --launch
+        paceline up                                            send
+        paceline why sales                                     why not now?
+    """
+    ctx.obj = Surroundings(config, database)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(f"paceline {__version__}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. Whatever is expected to go wrong is one line on stderr."""
+    try:
+        command: Any = typer.main.get_command(app)
+        code = command.main(args=argv, prog_name="paceline", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except InputError as error:
+        return _told(str(error), 2)
+    except PacelineError as error:
+        return _told(str(error), 1)
+    except typer.TyperException as error:
+        return _misused(error)
+    except typer.Abort:
+        return _told("nothing was done", 1)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has had enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _told(text: str, code: int) -> int:
+    note(f"paceline: {' '.join(text.split())}")
+    return code
+
+
+def _misused(error: Any) -> int:
+    """A command that was written wrongly; without any, its help is the answer."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        return 0
+    help_at = f" (see: {context.command_path} --help)" if context is not None else ""
+    return _told(f"{error.format_message().rstrip('.')}{help_at}", error.exit_code)

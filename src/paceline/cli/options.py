@@ -1,0 +1,13 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name.")]
+CampaignName = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's name.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why, for whoever looks later.")]

@@ -1,0 +1,136 @@
+"""How answers are written: tables and lines for people, JSON for programs.
+
+Colour and live displays appear on terminals only. What is in an answer is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paceline.core.durations import print_duration
+from paceline.core.instants import HOUR, MILLISECOND, SECOND, Instant, local_text
+
+WIDE = 160
+"""The width of what is not shown but read by another program, unless COLUMNS says otherwise."""
+
+_STYLES = {
+    "active": "green",
+    "running": "green",
+    "sent": "green",
+    "success": "green",
+    "open": "green",
+    "finished": "green",
+    "paused": "yellow",
+    "limit reached": "yellow",
+    "cooling down": "yellow",
+    "unknown": "yellow",
+    "partial": "yellow",
+    "suspended": "red",
+    "failed": "red",
+    "bounced": "red",
+}
+
+
+def console() -> Console:
+    """Standard output, as it is now."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(width=wide, highlight=False, soft_wrap=False)
+
+
+def say(text: str = "") -> None:
+    """One line, as long as it needs to be, with nothing in it taken for markup."""
+    console().print(Text(text), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """One line for the person, which is no part of the answer."""
+    print(text, file=sys.stderr)
+
+
+def say_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say_json_line(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+) -> Table:
+    """Columns without lines around them; the last one takes what is long."""
+    made = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        show_header=any(headings),
+    )
+    for place, heading in enumerate(headings):
+        last = place == len(headings) - 1
+        made.add_column(
+            heading,
+            justify="right" if heading in right else "left",
+            no_wrap=not last and heading in right,
+            overflow="fold",
+        )
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return made
+
+
+def show_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    empty: str,
+    right: Sequence[str] = (),
+) -> None:
+    """A table, or a line that says that there is nothing and what to do about it."""
+    if rows:
+        console().print(table(headings, rows, right=right))
+    else:
+        say(empty)
+
+
+def state_text(state: str) -> Text:
+    words = state.replace("_", " ")
+    return Text(words, style=_STYLES.get(words, ""))
+
+
+def wall_text(at: Instant, zone: str) -> str:
+    """A local time without its zone, for columns whose heading names it."""
+    return local_text(at, zone).removesuffix(f" {zone}")
+
+
+def soon_text(at: Instant, now: Instant, zone: str) -> str:
+    """A short wait as a duration, a longer one as a local time."""
+    if at <= now:
+        return "now"
+    return f"in {_rounded(at - now)}" if at - now < HOUR else wall_text(at, zone)
+
+
+def until_text(at: Instant, now: Instant, zone: str) -> str:
+    """A local time with its zone, and how long that is if it is not long."""
+    left = f" (in {_rounded(at - now)})" if 0 < at - now < HOUR else ""
+    return f"{local_text(at, zone)}{left}"
+
+
+def _rounded(us: int) -> str:
+    unit_us = SECOND if us >= 10 * SECOND else 100 * MILLISECOND
+    return print_duration(-(-us // unit_us) * unit_us)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be undone, if there is anybody to ask."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(question, abort=True, err=True)

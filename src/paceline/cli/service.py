@@ -1,0 +1,54 @@
+"""``paceline up`` and ``paceline demo``: the service itself, and a look at what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paceline.cli.options import AsJson
+from paceline.cli.surroundings import settings_of
+from paceline.config import override
+
+
+def up(
+    ctx: typer.Context,
+    host: Annotated[str | None, typer.Option("--host", help="Where to listen.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="0 picks a free one.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What this process is called in the fleet.")
+    ] = None,
+) -> None:
+    """Run the service: send whatever is due.
+
+    It also serves /healthz, /readyz and /metrics. It ends on SIGTERM or Ctrl-C, when the messages
+    under way have settled; a second Ctrl-C ends it at once. Any number of them may run on one
+    database.
+    """
+    settings = override(settings_of(ctx), host=host, port=port, name=name)
+    from paceline import logs
+    from paceline.app import run_service
+
+    logs.configure(settings.log_level, settings.chosen_log_format)
+    raise typer.Exit(run_service(settings))
+
+
+def demo(
+    targets: Annotated[int, typer.Option("--targets", min=1, help="How many.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="What chance follows from.")] = 1,
+    as_json: AsJson = False,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Leave the database here.")
+    ] = None,
+) -> None:
+    """Watch three imaginary accounts send a campaign.
+
+    With failures, a throttle and a crash, under a clock that jumps: it takes less than a minute.
+    """
+    from paceline import logs
+    from paceline.demo import main
+
+    # The demo breaks things on purpose; their warnings would only tear its progress bars.
+    logs.configure("critical", "console")
+    raise typer.Exit(main(targets, as_json, seed, keep))

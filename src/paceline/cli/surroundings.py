@@ -1,0 +1,53 @@
+"""Where a command runs: which settings hold, and the installation they lead to.
+
+Opening is done late and at most once per command, because most of what can be asked of the
+command line, its help above all, needs neither a file nor a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from paceline.config import Settings, load
+
+if TYPE_CHECKING:
+    from paceline.app import App
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What was said before the command's name."""
+
+    config: str | None = None
+    database: str | None = None
+
+    def settings(self) -> Settings:
+        return load(self.config, database=self.database)
+
+
+def settings_of(ctx: typer.Context) -> Settings:
+    return _surroundings(ctx).settings()
+
+
+@contextmanager
+def opened(ctx: typer.Context) -> Iterator[App]:
+    """The installation, for one command."""
+    from paceline import logs
+    from paceline.app import open_app
+
+    settings = settings_of(ctx)
+    # A command says what it has to say by itself; only what is wrong is worth a log line.
+    logs.configure("warning", settings.chosen_log_format)
+    with open_app(settings) as app:
+        yield app
+
+
+def _surroundings(ctx: typer.Context) -> Surroundings:
+    found = ctx.find_object(Surroundings)
+    assert found is not None, "the main callback has set it"
+    return found

@@ -1,0 +1,299 @@
+"""Settings of an installation: ``paceline.toml``, then ``PACELINE_*`` variables, then defaults.
+
+A variable wins over the file, the file over the default. What nobody knows is refused with the
+nearest known name, so that a slip of the pen is never silently without effect. What the settings
+are used for is decided in ``app.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from paceline.core.durations import parse_duration
+from paceline.core.errors import InputError, NotFoundError
+from paceline.core.instants import HOUR, MILLISECOND, SECOND
+from paceline.core.nearest import did_you_mean
+from paceline.core.policy import merge
+from paceline.core.tables import table_of, text_of, whole_of
+
+FILE = "paceline.toml"
+PREFIX = "PACELINE_"
+CONFIG_VARIABLE = "PACELINE_CONFIG"
+POLICY_VARIABLE = "PACELINE_POLICY"
+_NOT_OURS = ("PACELINE_CONFIG", "PACELINE_POLICY", "PACELINE_PYTHON")
+"""Variables that are no setting: where the file is, policies, and what the scripts build with."""
+
+DEFAULT_PORT = 8470
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("console", "json")
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator can choose, checked. Each field is a key of the file."""
+
+    database: str = "sqlite:///paceline.db"
+    """Where everything is kept: a file path, ``sqlite:///path`` or ``postgresql://…``."""
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    """Where ``/healthz``, ``/readyz`` and ``/metrics`` are served; 0 picks a free port."""
+    base_url: str = ""
+    """How the outside reaches this server; empty until somebody says, see ``public_url``."""
+    log_level: str = "info"
+    log_format: str = ""
+    """``console`` or ``json``; empty picks by whether somebody is watching."""
+    name: str = ""
+    """What this process is called in the fleet; empty is host and process number."""
+    poll_us: int = SECOND
+    park_after_us: int = 5 * SECOND
+    grace_us: int = 60 * SECOND
+    sandbox_effects: str = ""
+    """The sandbox's log of effects; empty puts it beside the database."""
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: str = ""
+    """The file the settings were read from, as it is named in complaints."""
+
+    @property
+    def public_url(self) -> str:
+        """The address that links and hooks are built on, without a slash at its end."""
+        if self.base_url:
+            return self.base_url
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def shown_database(self) -> str:
+        """The database as it may be logged: no user, no password, no options."""
+        if sqlite_path(self.database) is not None:
+            return self.database
+        scheme, _, rest = self.database.partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+    @property
+    def process_name(self) -> str:
+        return self.name or f"{socket.gethostname()}-{os.getpid()}"
+
+    @property
+    def chosen_log_format(self) -> str:
+        return self.log_format or ("console" if sys.stderr.isatty() else "json")
+
+    @property
+    def effects_path(self) -> Path:
+        """One file for all processes of an installation, because it stands for one world."""
+        if self.sandbox_effects:
+            return Path(self.sandbox_effects)
+        path = sqlite_path(self.database)
+        if path is None:
+            return Path("paceline-sandbox.jsonl")
+        return path.with_name(f"{path.stem}-sandbox.jsonl")
+
+
+def sqlite_path(database: str) -> Path | None:
+    """The file of a SQLite address or a plain path; None for a server."""
+    if "://" not in database:
+        return Path(database)
+    return Path(database.removeprefix(_SQLITE)) if database.startswith(_SQLITE) else None
+
+
+def load(
+    path: str | Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    database: str | None = None,
+) -> Settings:
+    """The settings that hold here; ``database`` is what was said on the command line, if it was."""
+    variables = os.environ if environ is None else environ
+    found = _find(path, variables)
+    written = _read_file(found) if found is not None else {}
+    policies = _policies(written.pop("policy", {}), where=_shown(found))
+    if POLICY_VARIABLE in variables:
+        said = _policies(_read_table(variables[POLICY_VARIABLE]), where=POLICY_VARIABLE)
+        policies = {
+            name: merge(policies.get(name, {}), said.get(name, {})) for name in policies | said
+        }
+    values = _check(written, where=_shown(found))
+    values |= _check(_variables(variables), where=None, name=lambda key: PREFIX + key.upper())
+    if database is not None:
+        values |= _check({"database": database}, where=None, name=lambda key: f"--{key}")
+    return Settings(**values, policies=policies, source=_shown(found) or "")
+
+
+def override(settings: Settings, **said: object) -> Settings:
+    """The same with what was said on the command line; None means that nothing was said."""
+    values = {key: value for key, value in said.items() if value is not None}
+    kept = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
+    return Settings(
+        **{**kept, **_check(values, where=None, name=lambda key: f"--{key.replace('_', '-')}")}
+    )
+
+
+def _find(path: str | Path | None, variables: Mapping[str, str]) -> Path | None:
+    named = path or variables.get(CONFIG_VARIABLE)
+    if named:
+        found = Path(named)
+        if not found.is_file():
+            raise NotFoundError(f"there is no settings file {str(found)!r}")
+        return found
+    here = Path(FILE)
+    return here if here.is_file() else None
+
+
+def _shown(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        written = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("is not a text in UTF-8", where=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not valid TOML: {error}", where=str(path)) from None
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+        raise InputError(reason, where=str(path)) from None
+    known = [*_READERS, "policy"]
+    for key in written:
+        if key not in known:
+            raise InputError(f"unknown key {key!r}{did_you_mean(key, known)}", where=str(path))
+    return _anchored(written, path.parent)
+
+
+def _anchored(written: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths in a file are meant from where the file is, not from where somebody happens to be."""
+    anchored = dict(written)
+    database, effects = written.get("database"), written.get("sandbox_effects")
+    if isinstance(database, str) and (path := sqlite_path(database)) is not None:
+        prefix = _SQLITE if database.startswith(_SQLITE) else ""
+        anchored["database"] = f"{prefix}{folder / path}" if str(path) != "." else database
+    if isinstance(effects, str) and effects:
+        anchored["sandbox_effects"] = str(folder / effects)
+    return anchored
+
+
+def _read_table(text: str) -> dict[str, Any]:
+    try:
+        return table_of(text)
+    except InputError as error:
+        raise InputError(
+            "is not a table", key=POLICY_VARIABLE, hint='Write { name = { rate = "5/min" } }'
+        ) from error
+
+
+def _policies(written: object, where: str | None) -> dict[str, dict[str, Any]]:
+    if not isinstance(written, Mapping):
+        raise InputError("must be a table of policies", key="policy", where=where)
+    for name, body in written.items():
+        if not isinstance(body, Mapping):
+            reason = f"must be a table; write it as [policy.{name}] with keys below"
+            raise InputError(reason, key=f"policy.{name}", where=where)
+    return {name: dict(body) for name, body in written.items()}
+
+
+def _variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """The settings among the variables, still as texts."""
+    known = {PREFIX + key.upper(): key for key in _READERS}
+    said: dict[str, Any] = {}
+    for variable, text in variables.items():
+        if not variable.startswith(PREFIX) or variable.startswith(f"{PREFIX}TEST_"):
+            continue
+        if variable in known:
+            said[known[variable]] = text
+        elif variable not in _NOT_OURS:
+            meant = did_you_mean(variable, [*known, CONFIG_VARIABLE, POLICY_VARIABLE])
+            raise InputError(f"unknown variable {variable!r}{meant}")
+    return said
+
+
+def _check(
+    values: Mapping[str, object],
+    *,
+    where: str | None,
+    name: Callable[[str], str] = str,
+) -> dict[str, Any]:
+    """The values under their fields; whatever is wrong is named as it was written."""
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        target, read = _READERS[key]
+        try:
+            checked[target] = read(value)
+        except InputError as error:
+            raise InputError(error.reason, key=name(key), where=where, hint=error.hint) from None
+    return checked
+
+
+def _text(value: object) -> str:
+    text = text_of(value).strip()
+    if not text:
+        raise InputError("must not be empty")
+    return text
+
+
+def _port(value: object) -> int:
+    # A variable is always a text.
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    port = whole_of(number)
+    if not 0 <= port <= 65_535:
+        raise InputError(f"{port} is not a port; it is between 0 and 65535")
+    return port
+
+
+def _url(value: object) -> str:
+    text = _text(value)
+    hint = "Write it like https://paceline.example.com"
+    wrong = InputError(f"{text!r} is not an http or https address", hint=hint)
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme not in ("http", "https") or not host or any(map(str.isspace, text)):
+        raise wrong
+    if parts.query or parts.fragment:
+        raise InputError(f"{text!r} has more than a path", hint=hint)
+    return text.rstrip("/")
+
+
+def _one_of(*known: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        text = _text(value).lower()
+        if text not in known:
+            raise InputError(f"{text!r} is none of {', '.join(known)}")
+        return text
+
+    return read
+
+
+def _duration(least_us: int, most_us: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        us = parse_duration(_text(value))
+        if not least_us <= us <= most_us:
+            raise InputError(f"{value!r} is too {'short' if us < least_us else 'long'}")
+        return us
+
+    return read
+
+
+_READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
+    "database": ("database", _text),
+    "host": ("host", _text),
+    "port": ("port", _port),
+    "base_url": ("base_url", _url),
+    "log_level": ("log_level", _one_of(*LOG_LEVELS)),
+    "log_format": ("log_format", _one_of(*LOG_FORMATS)),
+    "name": ("name", _text),
+    "poll": ("poll_us", _duration(10 * MILLISECOND, HOUR)),
+    "park_after": ("park_after_us", _duration(0, HOUR)),
+    "grace": ("grace_us", _duration(0, HOUR)),
+    "sandbox_effects": ("sandbox_effects", _text),
+}
+"""Every key of the file but ``policy``: its field, and how it is read."""
