@@ -1,0 +1,167 @@
+"""Real services as child processes: started, asked, stopped, killed for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from paceline.engine.clock import SystemClock
+from paceline.engine.ports import Tx
+from paceline.engine.queries import campaign_view
+from paceline.providers.sandbox import Effect, read_effects
+from paceline.store.database import open_store
+
+T = TypeVar("T")
+
+PATIENCE_S = 90
+"""How long anything may take on a busy machine before it counts as hanging."""
+
+
+class Installation:
+    """One database, one sandbox log, and any number of processes on them."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder = folder
+        self.effects_path = folder / "effects.jsonl"
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PACELINE_")}
+        self.env = {
+            **kept,
+            "PACELINE_DATABASE": database,
+            "PACELINE_SANDBOX_EFFECTS": str(self.effects_path),
+            "PACELINE_PORT": "0",
+            "PACELINE_POLL": "200ms",
+            "PACELINE_LOG_FORMAT": "json",
+            "PACELINE_LOG_LEVEL": "debug",
+        }
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """A command line beside the services."""
+        done = subprocess.run(
+            [sys.executable, "-m", "paceline", *arguments],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def ask(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json").stdout)
+
+    def campaign(self, name: str, count: int, *accounts: str) -> None:
+        lines = "".join(f"{name}-{number:04}\n" for number in range(count))
+        (self.folder / f"{name}.csv").write_text(f"address\n{lines}")
+        names = ", ".join(f'"{account}"' for account in accounts)
+        (self.folder / f"{name}.toml").write_text(
+            f'name = "{name}"\naccounts = [{names}]\naudience = "{name}.csv"\n'
+            '[[parts]]\ntext = "hello {{ target }}"\n'
+        )
+        self.run("campaign", "create", "-f", f"{name}.toml", "--launch")
+
+    def look(self, work: Callable[[Tx], T]) -> T:
+        """What the database says, read in this process: cheap enough to look often."""
+        clock = SystemClock()
+        store = open_store(self.env["PACELINE_DATABASE"], clock=clock.now)
+        try:
+            with store.read() as tx:
+                return work(tx)
+        finally:
+            store.close()
+
+    def finished(self, name: str) -> bool:
+        return self.look(lambda tx: campaign_view(tx, name).campaign.state) == "finished"
+
+    def effects(self) -> list[Effect]:
+        return read_effects(self.effects_path) if self.effects_path.exists() else []
+
+    def accepted(self) -> Counter[str]:
+        """How often the provider accepted each message, by the provider's own log."""
+        return Counter(e.key for e in self.effects() if e.kind == "send" and e.accepted)
+
+    @contextmanager
+    def service(self, name: str) -> Iterator[Service]:
+        service = Service(self, name)
+        try:
+            yield service
+        finally:
+            service.end()
+
+
+class Service:
+    """One ``paceline up``."""
+
+    def __init__(self, installation: Installation, name: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "paceline", "up", "--name", name],
+            cwd=installation.folder,
+            env=installation.env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self.log: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.url = json.loads(self.wait_for_line('"event": "serving"'))["url"]
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def wait_for_line(self, text: str) -> str:
+        """The next log line that has ``text`` in it: the log is the signal."""
+        while True:
+            line = self._lines.get(timeout=PATIENCE_S)
+            assert line is not None, "the service ended:\n" + "".join(self.log)
+            self.log.append(line)
+            if text in line:
+                return line
+
+    def kill(self) -> None:
+        """``kill -9``: no handler, no finally, nothing."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(PATIENCE_S)
+
+    def terminate(self, with_signal: int = signal.SIGTERM) -> int:
+        self._process.send_signal(with_signal)
+        return self._process.wait(PATIENCE_S)
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Look until something outside our process has come to be so, or say what never did."""
+    tick = threading.Event()
+    for _ in range(PATIENCE_S * 20):
+        if condition():
+            return
+        tick.wait(0.05)
+    raise AssertionError(f"it never came to be: {what}")
+
+
+@contextmanager
+def services(installation: Installation, *names: str) -> Iterator[list[Service]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(installation.service(name)) for name in names]
