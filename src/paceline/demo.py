@@ -151,12 +151,16 @@ class Watcher(Unobserved):
 
 
 def main(
-    targets: int = 1000, as_json: bool = False, seed: int = 1, keep: Path | None = None
+    targets: int = 1000,
+    as_json: bool = False,
+    seed: int = 1,
+    keep: Path | None = None,
+    console: Console | None = None,
 ) -> int:
     """Run the demo and report; the exit code says whether every promise was kept."""
     if targets < len(ACCOUNTS):
         raise InputError(f"the demo needs at least {len(ACCOUNTS)} targets", key="--targets")
-    console = Console(file=sys.stderr if as_json else sys.stdout)
+    console = console or Console(file=sys.stderr if as_json else sys.stdout, highlight=False)
     with tempfile.TemporaryDirectory(prefix="paceline-demo-") as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
