@@ -293,9 +293,7 @@ def _report(store: Store, effects: MemoryEffects, watcher: Watcher, finished_at:
 
 def _received_twice(keys: Sequence[str]) -> list[str]:
     """The other side's word: no message was accepted twice."""
-    twice = (
-        sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
-    )
+    twice = [key for key, times in Counter(keys).items() if times > 1]
     return [f"never twice: the provider accepted {key} more than once" for key in twice]
 
 
