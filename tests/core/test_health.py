@@ -1,4 +1,4 @@
-"""Error rates, the adaptive delay, the breaker, the bounce pause, and the way back from a throttle."""
+"""Error rates and what they lead to: adaptive delay, breaker, bounce pause; and throttles."""
 
 from decimal import Decimal
 from fractions import Fraction

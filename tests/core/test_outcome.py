@@ -26,8 +26,8 @@ def test_only_what_may_be_with_the_provider_keeps_its_slot(kind: OutcomeKind) ->
 
 
 def test_the_error_rate_counts_answers_about_messages_and_not_about_the_account() -> None:
-    assert COUNTS_AS_SENT == {K.ACCEPTED}
-    assert COUNTS_AS_FAILED == {K.REJECTED, K.BOUNCED, K.TRANSIENT}
+    assert {K.ACCEPTED} == COUNTS_AS_SENT
+    assert {K.REJECTED, K.BOUNCED, K.TRANSIENT} == COUNTS_AS_FAILED
 
 
 def test_the_short_forms() -> None:

@@ -84,7 +84,7 @@ def test_a_subject_stays_one_line_whatever_a_field_holds() -> None:
     ],
 )
 def test_nothing_gets_out_of_the_sandbox(source: str) -> None:
-    with pytest.raises(InputError, match="^template: "):
+    with pytest.raises(InputError, match=r"^template: "):
         render(source, FIELDS)
 
 
@@ -94,7 +94,7 @@ def test_nothing_gets_out_of_the_sandbox(source: str) -> None:
         "{{ 'a' * 1000000000 }}",
         "{{ [1] * 1000000000 }}",
         "{{ 1000000000 * 'a' }}",
-        "{{ 9 ** 9 ** 9 }}",
+        "{{ 9 ** (9 ** 9) }}",
         "{{ 10 ** 1000000000 }}",
         "{{ '%1000000000d' % 1 }}",
         "{{ '%1000000000d'|format(1) }}",
@@ -115,7 +115,7 @@ def test_nothing_gets_out_of_the_sandbox(source: str) -> None:
     ],
 )
 def test_a_huge_output_is_refused_before_it_exists(source: str) -> None:
-    with pytest.raises(InputError, match="^template: "):
+    with pytest.raises(InputError, match=r"^template: "):
         render(source, FIELDS)
 
 
@@ -143,9 +143,9 @@ def test_the_longest_text_is_still_allowed() -> None:
     ids=range(10),
 )
 def test_whatever_does_not_compile_is_an_input_error(source: str) -> None:
-    with pytest.raises(InputError, match="^template: "):
+    with pytest.raises(InputError, match=r"^template: "):
         render(source, FIELDS)
-    with pytest.raises(InputError, match="^template: "):
+    with pytest.raises(InputError, match=r"^template: "):
         variables(source)
 
 
@@ -159,7 +159,7 @@ def test_a_syntax_error_says_on_which_line() -> None:
     ["{{ 1 / 0 }}", "{{ name|dictsort }}", "{{ name + 1 }}", "{{ name() }}", "{{ []|max }}"],
 )
 def test_whatever_fails_while_it_is_filled_in_is_an_input_error(source: str) -> None:
-    with pytest.raises(InputError, match="^template: "):
+    with pytest.raises(InputError, match=r"^template: "):
         render(source, FIELDS)
 
 

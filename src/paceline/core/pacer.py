@@ -116,8 +116,16 @@ class Pacer:
 
 
 def _shut_for_good(gate: Gate, at: Instant, usage: Usage, ask: Ask) -> Verdict:
+    """No passing of time opens the gate; but a delivery's own time may be over before somebody
+    does, and then it is to be looked at again."""
     why = gate.reason(at, usage, ask)
-    return Refuse(gate.name, why) if gate.final else Wait(None, gate.name, why)
+    return Refuse(gate.name, why) if gate.final else Wait(_ends_at(ask), gate.name, why)
+
+
+def _ends_at(ask: Ask) -> Instant | None:
+    """When the delivery is given up, if ever."""
+    ends = [ask.expires_at, None if ask.reply else ask.closes_at]
+    return min((end_at for end_at in ends if end_at is not None), default=None)
 
 
 def _too_late(gate: Gate, last: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Verdict:
@@ -126,8 +134,7 @@ def _too_late(gate: Gate, last: Gate, now: Instant, at: Instant, usage: Usage, a
     A raised limit may yet save the delivery, so it is given up when its time is over and not
     before.
     """
-    ends = [ask.expires_at, None if ask.reply else ask.closes_at]
-    ends_at = min((end_at for end_at in ends if end_at is not None), default=None)
+    ends_at = _ends_at(ask)
     if not gate.final or ends_at is None:
         return _shut_for_good(gate, at, usage, ask)
     why = last.reason(now, usage, ask)

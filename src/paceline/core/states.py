@@ -112,7 +112,6 @@ DELIVERY: Machine[DeliveryState] = Machine(
         (D.SENDING, "fail"): D.FAILED,
         (D.SENDING, "bounce"): D.BOUNCED,
         (D.SENDING, "lose"): D.UNKNOWN,
-        (D.SENDING, "skip"): D.SKIPPED,
         (D.UNKNOWN, "accept"): D.SENT,
         (D.UNKNOWN, "retry"): D.READY,
         (D.UNKNOWN, "fail"): D.FAILED,
