@@ -79,14 +79,14 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     """Open an installation; with ``sends`` false its providers are only asked, never used."""
     catalogue = make_catalogue(settings)
     clock = SystemClock()
-    with _effects(settings, sends=sends) as effects:
-        registry = Registry([SandboxProvider(clock, effects)])
-        store = open_store(settings.database, clock=clock.now)
-        try:
-            ensure_instance(store)
+    store = open_store(settings.database, clock=clock.now)
+    try:
+        ensure_instance(store)
+        with _effects(settings, sends=sends) as effects:
+            registry = Registry([SandboxProvider(clock, effects)])
             yield App(settings, store, clock, House(registry, catalogue))
-        finally:
-            store.close()
+    finally:
+        store.close()
 
 
 @contextmanager

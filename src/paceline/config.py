@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError, NotFoundError
-from paceline.core.instants import HOUR, MILLISECOND, SECOND
+from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.tables import table_of, text_of, whole_of
@@ -54,7 +54,7 @@ class Settings:
     name: str = ""
     """What this process is called in the fleet; empty is host and process number."""
     poll_us: int = SECOND
-    park_after_us: int = 5 * SECOND
+    park_after_us: int = 2 * MINUTE
     grace_us: int = 60 * SECOND
     sandbox_effects: str = ""
     """The sandbox's log of effects; empty puts it beside the database."""

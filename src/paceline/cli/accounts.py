@@ -85,6 +85,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     output.show_table(
         ("NAME", "PROVIDER", "POLICY", "STATE", "REASON"),
         rows,
+        firm=("PROVIDER", "POLICY", "STATE"),
         empty="no accounts yet; add one with: paceline account add NAME --provider sandbox",
     )
 
@@ -108,7 +109,7 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
     if view.events:
         output.say()
         rows = [(output.wall_text(event.at, zone), event.text) for event in view.events]
-        output.console().print(output.table((zone, "WHAT HAPPENED"), rows))
+        output.console().print(output.table((zone, "WHAT HAPPENED"), rows, firm=(zone,)))
 
 
 @app.command("set")
@@ -195,7 +196,7 @@ def _facts(view: AccountView, now: int) -> list[tuple[str, object]]:
     facts += [("used today", _used(view.usage.day, view.policy.daily))]
     if view.policy.weekly:
         facts.append(("this week", _used(view.usage.week, view.policy.weekly)))
-    facts += [("deliveries", _counts(view)), ("lane", _lane(view))]
+    facts += [("deliveries", _counts(view)), ("lane", _lane(view, now))]
     facts.append(("added", local_text(account.created_at, zone)))
     return facts
 
@@ -211,10 +212,12 @@ def _counts(view: AccountView) -> str:
     return f"{', '.join(told)} in unfinished runs" if told else "none in unfinished runs"
 
 
-def _lane(view: AccountView) -> str:
+def _lane(view: AccountView, now: int) -> str:
     lane = view.lane
     if lane.owner is not None:
         return f"run by process {lane.owner} (generation {lane.generation})"
     if lane.wake_at is None:
         return "parked, nothing to do"
+    if lane.wake_at <= now:
+        return "due, waiting for a process to run it"
     return f"parked until {local_text(lane.wake_at, view.policy.day_zone)}"

@@ -87,7 +87,7 @@ def _line(view: CampaignView) -> str:
 
 def _picture(view: CampaignView) -> RenderableType:
     campaign = view.campaign
-    told = f": {campaign.reason}" if campaign.reason else ""
+    told = f": {output.tame(campaign.reason)}" if campaign.reason else ""
     heading = Text.assemble(
         (campaign.name, "bold"), " is ", output.state_text(campaign.state), told
     )
@@ -113,7 +113,9 @@ def _states(view: CampaignView) -> Table:
     rows = [_row(name, states, kept) for name, states in view.accounts.items()]
     if len(rows) > 1:
         rows.append(_row("in all", view.counts, kept))
-    return output.table(("ACCOUNT", *kept, "TOTAL"), rows, right=(*kept, "TOTAL"))
+    # With every state in use the columns have to move together to fit 80 characters.
+    gap = 2 if len(kept) < 7 else 1
+    return output.table(("ACCOUNT", *kept, "TOTAL"), rows, right=(*kept, "TOTAL"), gap=gap)
 
 
 def _row(name: str, states: Mapping[DeliveryState, int], kept: list[str]) -> list[object]:

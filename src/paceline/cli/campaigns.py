@@ -41,7 +41,7 @@ def create(
     \b
         name = "spring"
         accounts = ["sales", "team"]
-        audience = "people.csv"     # a column 'address', further ones for the texts
+        audience = "people.csv"     # has a column "address"
         [[parts]]
         text = "Hello {{ first_name }}"
         [[parts]]

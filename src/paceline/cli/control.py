@@ -25,7 +25,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
         output.say("every invariant holds")
     else:
         rows = [(v.invariant, v.detail) for v in sorted(found, key=lambda v: v.invariant)]
-        output.show_table(("INVARIANT", "VIOLATION"), rows, empty="")
+        output.show_table(("INVARIANT", "VIOLATION"), rows, firm=("INVARIANT",), empty="")
     if found:
         raise typer.Exit(1)
 

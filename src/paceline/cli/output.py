@@ -22,6 +22,9 @@ from paceline.core.instants import HOUR, MILLISECOND, SECOND, Instant, local_tex
 WIDE = 160
 """The width of what is not shown but read by another program, unless COLUMNS says otherwise."""
 
+_OBEYED = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
+del _OBEYED[ord("\n")], _OBEYED[ord("\t")]
+
 _STYLES = {
     "active": "green",
     "running": "green",
@@ -46,14 +49,19 @@ def console() -> Console:
     return Console(width=wide, highlight=False, soft_wrap=False)
 
 
+def tame(text: str) -> str:
+    """Text with nothing in it that a terminal would obey: reasons come from strangers."""
+    return text.translate(_OBEYED)
+
+
 def say(text: str = "") -> None:
     """One line, as long as it needs to be, with nothing in it taken for markup."""
-    console().print(Text(text), soft_wrap=True)
+    console().print(Text(tame(text)), soft_wrap=True)
 
 
 def note(text: str) -> None:
     """One line for the person, which is no part of the answer."""
-    print(text, file=sys.stderr)
+    print(tame(text), file=sys.stderr)
 
 
 def say_json(value: Any) -> None:
@@ -65,26 +73,30 @@ def say_json_line(value: Any) -> None:
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    firm: Sequence[str] = (),
+    gap: int = 2,
 ) -> Table:
-    """Columns without lines around them; the last one takes what is long."""
+    """Columns without lines around them; those that are not ``firm`` give way to narrow screens."""
     made = Table(
         box=None,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, gap, 0, 0),
         header_style="bold",
         show_header=any(headings),
     )
-    for place, heading in enumerate(headings):
-        last = place == len(headings) - 1
+    for heading in headings:
         made.add_column(
             heading,
             justify="right" if heading in right else "left",
-            no_wrap=not last and heading in right,
+            no_wrap=heading in right or heading in firm,
             overflow="fold",
         )
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(tame(str(cell))) for cell in row))
     return made
 
 
@@ -94,10 +106,11 @@ def show_table(
     *,
     empty: str,
     right: Sequence[str] = (),
+    firm: Sequence[str] = (),
 ) -> None:
     """A table, or a line that says that there is nothing and what to do about it."""
     if rows:
-        console().print(table(headings, rows, right=right))
+        console().print(table(headings, rows, right=right, firm=firm))
     else:
         say(empty)
 

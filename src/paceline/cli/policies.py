@@ -66,7 +66,7 @@ def presets(
         output.say("\n\n".join(f"# {_about(n)}\n{p.to_toml(n).rstrip()}" for n, p in found.items()))
     else:
         rows = [(n, _about(n)) for n in found]
-        output.show_table(("NAME", "SUITS"), rows, empty="there are no policies")
+        output.show_table(("NAME", "SUITS"), rows, firm=("NAME",), empty="there are no policies")
 
 
 def _about(name: str) -> str:

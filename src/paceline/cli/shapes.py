@@ -1,6 +1,6 @@
 """What ``--json`` prints: stable keys, instants as ISO 8601 in UTC, nothing left out.
 
-Described for users in ``docs/json.md``.
+Described for users in ``docs/command-line.md``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def why(
         output.say()
         zone = zone_of(answer)
         rows = [_row(view, now, zone) for view in answer.gates]
-        output.console().print(output.table(("GATE", f"OPENS ({zone})", "WHY"), rows))
+        gate, opens = "GATE", f"OPENS ({zone})"
+        output.console().print(output.table((gate, opens, "WHY"), rows, firm=(gate, opens)))
     output.say()
     output.say(verdict_line(answer, now))
     if not answer.settled and not isinstance(answer.verdict, Go):

@@ -14,6 +14,7 @@ from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import Policy, merge
 from paceline.core.presets import PRESETS, preset
+from paceline.core.states import AccountState
 from paceline.engine.ports import Account, Tx
 
 EXTENDS = "extends"
@@ -64,6 +65,14 @@ class Catalogue:
         return tx.policies.version(name, body, at)
 
 
+def limits_changed(tx: Tx, account: Account, at: Instant) -> None:
+    """Wake the lane under its new limits, before its next message."""
+    if account.state is AccountState.LIMIT_REACHED:
+        # The limit may be higher now. The cap gate decides; the label is set again if it is not.
+        tx.accounts.move(account.id, "resume")
+    tx.lanes.touch(account.id, at)
+
+
 def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:
     """Bring every account up to date with the policies as they are written now."""
     changed = []
@@ -76,6 +85,6 @@ def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:
             raise error if error.where else error.within(f"account {account.name}") from None
         if version != account.policy_id:
             tx.accounts.update(account.id, policy_id=version)
-            tx.lanes.touch(account.id, at)
+            limits_changed(tx, account, at)
             changed.append(account)
     return changed

@@ -1,0 +1,85 @@
+"""Campaign files as people really write them."""
+
+from pathlib import Path
+
+import pytest
+
+from paceline.cli import campaign_file
+from paceline.cli.campaign_file import read_campaign, read_media
+from paceline.core.errors import InputError
+
+PLAIN = 'name = "n"\naccounts = "a"\n[[parts]]\ntext = "hi"\n'
+
+
+def campaign(folder: Path, head: str, people: bytes = b"") -> Path:
+    (folder / "people.csv").write_bytes(people)
+    path = folder / "campaign.toml"
+    path.write_text(head + PLAIN)
+    return path
+
+
+def addresses(path: Path) -> list[str]:
+    return [target.address for target in read_campaign(path).targets]
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        b"address,name\r\nanna,A\r\nbob,B\r\n",
+        b"\xef\xbb\xbfaddress,name\nanna,A\nbob,B",
+        b"name;address\nA;anna\nB;bob\n",
+        b"name\taddress\nA\tanna\nB\tbob\n",
+        b" address , name\n anna ,A\n\n,\nbob,B\nanna,Twice\n",
+        b'address,name\nanna,"A, ""the"" first\nof two lines"\nbob,B\n',
+    ],
+)
+def test_spreadsheets_write_many_dialects(tmp_path: Path, people: bytes) -> None:
+    assert addresses(campaign(tmp_path, 'audience = "people.csv"\n', people)) == ["anna", "bob"]
+
+
+def test_the_first_of_two_rows_with_one_address_counts(tmp_path: Path) -> None:
+    path = campaign(tmp_path, 'audience = "people.csv"\n', b"address,n\na,1\na,2\n")
+    read = read_campaign(path)
+    assert (read.targets[0].fields, read.duplicates) == ({"n": "1"}, 1)
+
+
+def test_targets_can_be_written_into_the_campaign(tmp_path: Path) -> None:
+    path = campaign(tmp_path, 'targets = ["anna", { address = "bob", age = 7 }]\n')
+    assert addresses(path) == ["anna", "bob"]
+    assert read_campaign(path).targets[1].fields == {"age": "7"}
+
+
+@pytest.mark.parametrize("targets", ['"anna"', "[1]", '["anna", ""]'])
+def test_targets_that_are_none(tmp_path: Path, targets: str) -> None:
+    path = campaign(tmp_path, f"targets = {targets}\n")
+    with pytest.raises(InputError, match=r"campaign\.toml: targets: "):
+        read_campaign(path)
+
+
+def test_files_are_looked_for_beside_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = campaign(tmp_path, 'audience = "people.csv"\n', b"address\nanna\n")
+    monkeypatch.chdir("/")
+    assert addresses(path) == ["anna"]
+
+
+def test_the_kind_of_a_media_file_follows_from_its_name(tmp_path: Path) -> None:
+    for name, mime in (("a.png", "image/png"), ("a.unheard", "application/octet-stream")):
+        (tmp_path / name).write_bytes(b"x")
+        assert read_media(tmp_path / name, name).mime == mime
+
+
+def test_media_have_a_size_between_nothing_and_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_file, "LARGEST_MEDIA", 1 << 20)
+    path = tmp_path / "a.png"
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
+        read_media(path, "a.png")
+    path.write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(InputError, match="larger than 1 MiB"):
+        read_media(path, "a.png")
+    path.write_bytes(bytes(1 << 20))
+    assert len(read_media(path, "a.png").content) == 1 << 20
