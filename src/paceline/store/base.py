@@ -43,10 +43,14 @@ _SQLITE_OPEN = """
 INSERT INTO counters (account_id, run_id, state, n) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING
 """
 _PG_COUNT = """
-UPDATE counters c SET n = c.n + w.n
-FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])
-    AS w (account_id, run_id, state, n)
-WHERE c.account_id = w.account_id AND c.run_id = w.run_id AND c.state = w.state
+WITH counted AS (
+    UPDATE counters c SET n = c.n + w.n
+    FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])
+        AS w (account_id, run_id, state, n)
+    WHERE c.account_id = w.account_id AND c.run_id = w.run_id AND c.state = w.state
+    RETURNING 1
+)
+SELECT count(*) FROM counted
 """
 _SQLITE_COUNT = """
 UPDATE counters SET n = n + ? WHERE account_id = ? AND run_id = ? AND state = ?
@@ -96,11 +100,11 @@ class Context:
             return
         cursor = self.cursor()
         if self.postgresql:
-            cursor.execute(_PG_COUNT, columns(rows))
+            counted = cursor.execute(_PG_COUNT, columns(rows)).fetchone()[0]
         else:
-            cursor.executemany(_SQLITE_COUNT, [(n, *key) for *key, n in rows])
-        if cursor.rowcount != len(rows):
-            raise StoreError(f"{len(rows) - cursor.rowcount} counters of {len(rows)} are missing")
+            counted = cursor.executemany(_SQLITE_COUNT, [(n, *k) for *k, n in rows]).rowcount
+        if counted != len(rows):
+            raise StoreError(f"{len(rows) - counted} counters of {len(rows)} are missing")
 
 
 class Subject:

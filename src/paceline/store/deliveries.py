@@ -83,6 +83,8 @@ class Deliveries(Subject):
         return delivery_id
 
     def _created(self, tally: Tally) -> None:
+        if not tally:
+            return
         totals: Counter[int] = Counter()
         for (_, run_id, _), count in tally.items():
             totals[run_id] += count
@@ -106,14 +108,14 @@ class Deliveries(Subject):
         row = self._connection.execute(_select().where(deliveries.c.id == delivery_id)).first()
         return rows.delivery(rows.found(row, "delivery", delivery_id))
 
-    def release(self, run_id: int, due_at: Instant, at: Instant) -> int:
+    def release(
+        self, run_id: int, due_at: Instant, at: Instant, expire_after_us: int | None = None
+    ) -> int:
         later = case((deliveries.c.scheduled_at > due_at, deliveries.c.scheduled_at), else_=due_at)
-        return self._move_rows(
-            run_id,
-            DeliveryState.PLANNED,
-            {"state": READY.value, "due_at": later, "moved_at": at},
-            account_id=None,
-        )
+        values: dict[str, Any] = {"state": READY.value, "due_at": later, "moved_at": at}
+        if expire_after_us is not None:
+            values["expires_at"] = later + expire_after_us
+        return self._move_rows(run_id, DeliveryState.PLANNED, values, account_id=None)
 
     def move(
         self,

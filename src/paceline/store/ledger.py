@@ -41,8 +41,13 @@ class Ledger(Subject):
 
     def append(self, row: LedgerRow) -> bool:
         values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))
-        statement = self._context.insert(ledger).values(values).on_conflict_do_nothing()
-        return self._connection.execute(statement).rowcount == 1
+        statement = (
+            self._context.insert(ledger)
+            .values(values)
+            .on_conflict_do_nothing()
+            .returning(ledger.c.delivery_id)
+        )
+        return self._connection.execute(statement).first() is not None
 
     def of_delivery(self, delivery_id: int) -> list[LedgerRow]:
         statement = (

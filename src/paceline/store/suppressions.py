@@ -20,8 +20,9 @@ class Suppressions(Subject):
             self._context.insert(suppressions)
             .values(address=address, reason=storable(reason), source=source, at=at)
             .on_conflict_do_nothing()
+            .returning(suppressions.c.address)
         )
-        return bool(self._connection.execute(statement).rowcount == 1)
+        return self._connection.execute(statement).first() is not None
 
     def remove(self, address: str) -> bool:
         statement = delete(suppressions).where(suppressions.c.address == address)

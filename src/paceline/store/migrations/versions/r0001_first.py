@@ -10,6 +10,7 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+DELIVERY_STATES = "planned ready sending sent failed bounced skipped unknown cancelled"
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -48,9 +49,9 @@ def _only(rows: str) -> dict[str, Any]:
     return {"sqlite_where": sa.text(rows), "postgresql_where": sa.text(rows)}
 
 
-def _one_of(name: str, *states: str) -> sa.CheckConstraint:
-    allowed = ", ".join(f"'{state}'" for state in states)
-    return sa.CheckConstraint(f"state IN ({allowed})", name=name)
+def _one_of(name: str, states: str) -> sa.CheckConstraint:
+    allowed = ", ".join(f"'{state}'" for state in states.split())
+    return sa.CheckConstraint(f"state IN ({allowed})", name=op.f(name))
 
 
 def _policies() -> None:
@@ -61,8 +62,8 @@ def _policies() -> None:
         _text("digest"),
         _text("body"),
         _big("created_at"),
-        sa.PrimaryKeyConstraint("id", name="pk_policies"),
-        sa.UniqueConstraint("name", "digest", name="uq_policies_name"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_policies")),
+        sa.UniqueConstraint("name", "digest", name=op.f("uq_policies_name")),
     )
 
 
@@ -83,11 +84,9 @@ def _accounts() -> None:
         _big("warm_since_at"),
         _big("created_at"),
         _big("removed_at", optional=True),
-        _one_of(
-            "ck_accounts_state", "active", "paused", "limit_reached", "cooling_down", "suspended"
-        ),
-        sa.ForeignKeyConstraint(["policy_id"], ["policies.id"], name="fk_accounts_policy_id"),
-        sa.PrimaryKeyConstraint("id", name="pk_accounts"),
+        _one_of("ck_accounts_state", "active paused limit_reached cooling_down suspended"),
+        sa.ForeignKeyConstraint(["policy_id"], ["policies.id"], name=op.f("fk_accounts_policy_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_accounts")),
     )
     op.create_index(
         "ix_accounts_name",
@@ -111,12 +110,10 @@ def _campaigns() -> None:
         _big("created_at"),
         _big("launched_at", optional=True),
         _big("finished_at", optional=True),
-        sa.CheckConstraint("kind IN ('campaign', 'direct')", name="ck_campaigns_kind"),
-        _one_of(
-            "ck_campaigns_state", "draft", "scheduled", "running", "paused", "finished", "cancelled"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_campaigns"),
-        sa.UniqueConstraint("name", name="uq_campaigns_name"),
+        sa.CheckConstraint("kind IN ('campaign', 'direct')", name=op.f("ck_campaigns_kind")),
+        _one_of("ck_campaigns_state", "draft scheduled running paused finished cancelled"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_campaigns")),
+        sa.UniqueConstraint("name", name=op.f("uq_campaigns_name")),
     )
 
 
@@ -136,19 +133,11 @@ def _runs() -> None:
         _big("created_at"),
         _big("started_at", optional=True),
         _big("finished_at", optional=True),
-        _one_of(
-            "ck_runs_state",
-            "waiting",
-            "running",
-            "paused",
-            "success",
-            "partial",
-            "failed",
-            "missed",
-            "cancelled",
+        _one_of("ck_runs_state", "waiting running paused success partial failed missed cancelled"),
+        sa.ForeignKeyConstraint(
+            ["campaign_id"], ["campaigns.id"], name=op.f("fk_runs_campaign_id")
         ),
-        sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"], name="fk_runs_campaign_id"),
-        sa.PrimaryKeyConstraint("id", name="pk_runs"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
     )
     op.create_index("ix_runs_campaign_id", "runs", ["campaign_id"])
 
@@ -178,29 +167,20 @@ def _deliveries() -> None:
         _big("sent_at", optional=True),
         _big("moved_at"),
         sa.CheckConstraint(
-            "due_at IS NULL OR state IN ('ready', 'unknown')", name="ck_deliveries_due_waits"
+            "due_at IS NULL OR state IN ('ready', 'unknown')", name=op.f("ck_deliveries_due_waits")
         ),
         sa.CheckConstraint(
-            "state <> 'ready' OR due_at IS NOT NULL", name="ck_deliveries_ready_is_due"
+            "state <> 'ready' OR due_at IS NOT NULL", name=op.f("ck_deliveries_ready_is_due")
         ),
         sa.CheckConstraint(
-            "state <> 'sent' OR sent_at IS NOT NULL", name="ck_deliveries_sent_has_instant"
+            "state <> 'sent' OR sent_at IS NOT NULL", name=op.f("ck_deliveries_sent_has_instant")
         ),
-        _one_of(
-            "ck_deliveries_state",
-            "planned",
-            "ready",
-            "sending",
-            "sent",
-            "failed",
-            "bounced",
-            "skipped",
-            "unknown",
-            "cancelled",
+        _one_of("ck_deliveries_state", DELIVERY_STATES),
+        sa.ForeignKeyConstraint(
+            ["account_id"], ["accounts.id"], name=op.f("fk_deliveries_account_id")
         ),
-        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_deliveries_account_id"),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_deliveries_run_id"),
-        sa.PrimaryKeyConstraint("id", name="pk_deliveries"),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_deliveries_run_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
     )
     op.create_index(
         "ix_deliveries_contacted",
@@ -250,8 +230,10 @@ def _ledger() -> None:
         _text("reason"),
         _text("provider_id", optional=True),
         _big("latency_us", optional=True),
-        sa.CheckConstraint("kind IN ('intent', 'outcome', 'resolution')", name="ck_ledger_kind"),
-        sa.PrimaryKeyConstraint("delivery_id", "part", "attempt", "kind", name="pk_ledger"),
+        sa.CheckConstraint(
+            "kind IN ('intent', 'outcome', 'resolution')", name=op.f("ck_ledger_kind")
+        ),
+        sa.PrimaryKeyConstraint("delivery_id", "part", "attempt", "kind", name=op.f("pk_ledger")),
         sqlite_with_rowid=False,
     )
     op.create_index("ix_ledger_account", "ledger", ["account_id", "intent_at"])
@@ -262,8 +244,8 @@ def _usage() -> None:
         "usage",
         _big("account_id"),
         _text("checkpoint", optional=True),
-        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_usage_account_id"),
-        sa.PrimaryKeyConstraint("account_id", name="pk_usage"),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_usage_account_id")),
+        sa.PrimaryKeyConstraint("account_id", name=op.f("pk_usage")),
         postgresql_with={"fillfactor": "50"},
     )
 
@@ -275,7 +257,7 @@ def _processes() -> None:
         _text("name"),
         _big("started_at"),
         _big("lease_until_at"),
-        sa.PrimaryKeyConstraint("id", name="pk_processes"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_processes")),
         sqlite_autoincrement=True,
     )
 
@@ -288,9 +270,9 @@ def _lanes() -> None:
         _big("owner", optional=True),
         _big("revision"),
         _big("wake_at", optional=True),
-        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_lanes_account_id"),
-        sa.ForeignKeyConstraint(["owner"], ["processes.id"], name="fk_lanes_owner"),
-        sa.PrimaryKeyConstraint("account_id", name="pk_lanes"),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_lanes_account_id")),
+        sa.ForeignKeyConstraint(["owner"], ["processes.id"], name=op.f("fk_lanes_owner")),
+        sa.PrimaryKeyConstraint("account_id", name=op.f("pk_lanes")),
         postgresql_with={"fillfactor": "50"},
     )
     op.create_index(
@@ -316,7 +298,7 @@ def _media() -> None:
         _big("size"),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         _big("created_at"),
-        sa.PrimaryKeyConstraint("id", name="pk_media"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_media")),
     )
 
 
@@ -328,9 +310,11 @@ def _uploads() -> None:
         _text("handle"),
         _big("uploaded_at"),
         _big("expires_at", optional=True),
-        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name="fk_uploads_account_id"),
-        sa.ForeignKeyConstraint(["media_id"], ["media.id"], name="fk_uploads_media_id"),
-        sa.PrimaryKeyConstraint("account_id", "media_id", name="pk_uploads"),
+        sa.ForeignKeyConstraint(
+            ["account_id"], ["accounts.id"], name=op.f("fk_uploads_account_id")
+        ),
+        sa.ForeignKeyConstraint(["media_id"], ["media.id"], name=op.f("fk_uploads_media_id")),
+        sa.PrimaryKeyConstraint("account_id", "media_id", name=op.f("pk_uploads")),
     )
 
 
@@ -341,7 +325,7 @@ def _suppressions() -> None:
         _text("reason"),
         _text("source"),
         _big("at"),
-        sa.PrimaryKeyConstraint("address", name="pk_suppressions"),
+        sa.PrimaryKeyConstraint("address", name=op.f("pk_suppressions")),
     )
 
 
@@ -352,19 +336,8 @@ def _counters() -> None:
         _big("run_id"),
         _text("state"),
         _big("n"),
-        _one_of(
-            "ck_counters_state",
-            "planned",
-            "ready",
-            "sending",
-            "sent",
-            "failed",
-            "bounced",
-            "skipped",
-            "unknown",
-            "cancelled",
-        ),
-        sa.PrimaryKeyConstraint("account_id", "run_id", "state", name="pk_counters"),
+        _one_of("ck_counters_state", DELIVERY_STATES),
+        sa.PrimaryKeyConstraint("account_id", "run_id", "state", name=op.f("pk_counters")),
         postgresql_with={"fillfactor": "50"},
         sqlite_with_rowid=False,
     )
@@ -381,7 +354,7 @@ def _events() -> None:
         _big("account_id", optional=True),
         _big("run_id", optional=True),
         _big("delivery_id", optional=True),
-        sa.PrimaryKeyConstraint("id", name="pk_events"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
     )
     op.create_index("ix_events_account", "events", ["account_id", "id"])
     op.create_index("ix_events_run", "events", ["run_id", "id"])
@@ -389,5 +362,8 @@ def _events() -> None:
 
 def _settings() -> None:
     op.create_table(
-        "settings", _text("key"), _text("value"), sa.PrimaryKeyConstraint("key", name="pk_settings")
+        "settings",
+        _text("key"),
+        _text("value"),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_settings")),
     )

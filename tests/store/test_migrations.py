@@ -1,0 +1,107 @@
+"""Migrating an empty database gives exactly what the metadata says, on both databases."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine, create_engine, text
+
+from paceline.core.errors import SchemaMismatch
+from paceline.store import migrate
+from paceline.store.database import open_store
+from paceline.store.schema import METADATA
+from tests.store.scene import Ticker
+
+SQLITE_SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+POSTGRESQL_SHAPE = """
+SELECT 'column', table_name || '.' || column_name, data_type, is_nullable
+FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid), ''
+FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT 'index', indexname, indexdef, '' FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT 'options', relname, reloptions::text, '' FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL
+"""
+
+
+def _shape(engine: Engine) -> set[tuple[Any, ...]]:
+    """Everything the database knows of its tables, including what Alembic does not compare."""
+    query = SQLITE_SHAPE if engine.dialect.name == "sqlite" else POSTGRESQL_SHAPE
+    with engine.connect() as connection:
+        rows = [tuple(row) for row in connection.execute(text(query))]
+    return {
+        tuple(" ".join(value.split()) if isinstance(value, str) else value for value in row)
+        for row in rows
+        if migrate.VERSION_TABLE not in str(row)
+    }
+
+
+def test_migrating_gives_the_metadata(fresh_url: Callable[[], str]) -> None:
+    migrated, made = create_engine(url := fresh_url()), create_engine(fresh_url())
+    open_store(url, clock=Ticker()).close()
+    METADATA.create_all(made)
+    with migrated.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"version_table": migrate.VERSION_TABLE, "compare_type": True}
+        )
+        assert compare_metadata(context, METADATA) == []
+    shape = _shape(migrated)
+    assert _without_order(shape) == _without_order(_shape(made))
+    assert len(shape) > 25
+    migrated.dispose()
+    made.dispose()
+
+
+def _without_order(shape: set[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
+    """The clauses of a CREATE TABLE may come in any order; what they say may not differ."""
+    return {
+        (*row[:-1], tuple(sorted(row[-1].replace(")", ",").split(","))))
+        if str(row[-1]).startswith("CREATE TABLE")
+        else row
+        for row in shape
+    }
+
+
+def test_opening_again_changes_nothing(fresh_url: Callable[[], str]) -> None:
+    url = fresh_url()
+    for _ in range(2):
+        open_store(url, clock=Ticker()).close()
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        assert migrate.present(connection) == migrate.newest()
+        rows = connection.execute(text("SELECT count(*) FROM settings")).scalar_one()
+    assert rows == 1
+    engine.dispose()
+
+
+def test_a_database_of_a_newer_version_is_refused(fresh_url: Callable[[], str]) -> None:
+    url = fresh_url()
+    open_store(url, clock=Ticker()).close()
+    _set_version(url, "9999")
+    with pytest.raises(
+        SchemaMismatch, match=r"was made by a newer version of Paceline \(schema 9999\); upgrade"
+    ):
+        open_store(url, clock=Ticker())
+
+
+def test_nothing_is_migrated_unless_that_is_wanted(
+    fresh_url: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = fresh_url()
+    open_store(url, clock=Ticker()).close()
+    open_store(url, clock=Ticker(), create=False).close()
+    monkeypatch.setattr(migrate, "newest", lambda: "0002")
+    with pytest.raises(SchemaMismatch, match=r"older version of Paceline \(schema 0001\)"):
+        open_store(url, clock=Ticker(), create=False)
+
+
+def _set_version(url: str, version: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(
+            text(f"UPDATE {migrate.VERSION_TABLE} SET version_num = :version"),
+            {"version": version},
+        )
+    engine.dispose()

@@ -1,0 +1,131 @@
+"""What a lane reads: the queue in its order, what was left behind, and all it begins with."""
+
+from paceline.core.states import DeliveryState, RunState
+from tests.store.scene import CHECKPOINT, T0, Scene, intent, settlement, unit
+
+D = DeliveryState
+
+
+def test_due_deliveries_come_oldest_first_and_only_those(scene: Scene) -> None:
+    account_id, other, run_id = scene.account(), scene.account(), scene.run()
+    late = scene.delivery(run_id, account_id, due_at=T0 + 20)
+    early = scene.delivery(run_id, account_id, due_at=T0 + 10)
+    same = scene.delivery(run_id, account_id, due_at=T0 + 20)
+    scene.delivery(run_id, account_id, due_at=T0 + 31)
+    scene.delivery(run_id, account_id, due_at=None)
+    scene.delivery(run_id, other, due_at=T0)
+    scene.delivery(scene.run(), account_id, due_at=T0)
+    with scene.store.read() as tx:
+        found = tx.path.due(account_id, run_id, T0 + 30, 10)
+        assert [delivery.id for delivery in found] == [early, late, same]
+        assert [d.id for d in tx.path.due(account_id, run_id, T0 + 30, 2)] == [early, late]
+        assert tx.path.due(account_id, run_id, T0 + 9, 10) == []
+        assert tx.path.next_due_at(account_id, run_id) == T0 + 10
+        assert tx.path.next_due_at(other, 999_999) is None
+
+
+def test_a_read_delivery_is_whole(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    delivery_id = scene.delivery(
+        run_id,
+        account_id,
+        target="ann@example.com",
+        fields={"name": "Änn"},
+        content=[{"kind": "text", "text": "Only you"}],
+        action="email",
+        reply=True,
+        expires_at=T0 + 99,
+        recipient_hours="Mon-Fri 09:00-17:00 UTC",
+    )
+    with scene.store.write() as tx:
+        tx.suppressions.add("ann@example.com", "asked", "operator", T0)
+    with scene.store.read() as tx:
+        (delivery,) = tx.path.due(account_id, run_id, T0, 5)
+        assert delivery == tx.deliveries.get(delivery_id)
+    assert delivery.fields == {"name": "Änn"}
+    assert delivery.content == [{"kind": "text", "text": "Only you"}]
+    assert (delivery.action, delivery.reply, delivery.suppressed) == ("email", True, True)
+    assert (delivery.expires_at, delivery.state) == (T0 + 99, D.READY)
+    assert delivery.recipient_hours == "Mon-Fri 09:00-17:00 UTC"
+
+
+def test_a_doubt_that_will_be_asked_about_is_due_too(scene: Scene) -> None:
+    lane, run_id, delivery_id = scene.on_its_way()
+    scene.settle(lane, settlement(delivery_id, run_id, D.UNKNOWN, due_at=T0 + 4))
+    with scene.store.read() as tx:
+        (delivery,) = tx.path.due(lane.account_id, run_id, T0 + 4, 5)
+        assert (delivery.id, delivery.state) == (delivery_id, D.UNKNOWN)
+        assert tx.runs.awaiting_proof(run_id)
+    with scene.store.write() as tx:
+        assert tx.deliveries.postpone(delivery_id, None, "a person must look")
+    with scene.store.read() as tx:
+        assert not tx.runs.awaiting_proof(run_id)
+        assert tx.path.next_due_at(lane.account_id, run_id) is None
+
+
+def test_what_was_left_on_its_way_is_found_with_its_intent(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    lane = scene.lane(account_id)
+    called, between, settled = (scene.delivery(run_id, account_id) for _ in range(3))
+    scene.apply(*(unit(lane, intent(d, run_id)) for d in (called, between, settled)))
+    scene.settle(
+        lane,
+        settlement(between, run_id, D.SENDING),
+        settlement(settled, run_id, D.SENT),
+    )
+    with scene.store.read() as tx:
+        found = {d.id: row and (row.part, row.attempt) for d, row in tx.path.stranded(account_id)}
+        assert found == {called: (0, 1), between: None}
+    scene.intend(lane, intent(between, run_id, part=1, starts=False))
+    with scene.store.read() as tx:
+        found = {d.id: row and (row.part, row.attempt) for d, row in tx.path.stranded(account_id)}
+        assert found == {called: (0, 1), between: (1, 1)}
+        assert tx.path.stranded(999_999) == []
+
+
+def test_restoring_gives_everything_a_lane_needs(scene: Scene) -> None:
+    account_id = scene.account("ann")
+    running, paused, done = scene.run(), scene.run(RunState.PAUSED), scene.run()
+    lane = scene.lane(account_id)
+    for run_id in (running, paused, done):
+        scene.delivery(run_id, account_id)
+    (last,) = _ids(scene, done)
+    scene.intend(lane, intent(last, done))
+    scene.apply(unit(lane, usage=CHECKPOINT, settlements=(settlement(last, done),)))
+    with scene.store.write() as tx:
+        tx.lanes.touch(account_id, T0)
+    with scene.store.read() as tx:
+        restored = tx.path.restore(account_id)
+        assert tx.path.restore(999_999) is None
+    assert restored is not None
+    assert (restored.account.name, restored.account.policy) == ("ann", {"rate": "1/s"})
+    assert (restored.revision, restored.stopped) == (1, False)
+    assert restored.checkpoint == {"tat_at": 1, "health": {}}
+    assert [run.id for run in restored.runs] == [running, paused]
+    assert restored.runs[0].content == [{"kind": "text", "text": "Hello"}]
+
+    with scene.store.write() as tx:
+        tx.settings.stop("fire")
+        assert (again := tx.path.restore(account_id)) is not None
+        assert again.stopped
+        tx.accounts.update(account_id, removed_at=T0)
+        assert tx.path.restore(account_id) is None
+
+
+def test_the_queue_is_read_by_its_index(sqlite_scene: Scene) -> None:
+    scene = sqlite_scene
+    account_id, run_id = scene.account(), scene.run()
+    for _ in range(50):
+        scene.delivery(run_id, account_id)
+    scene.store.analyse()
+    plan = scene.sql(
+        "EXPLAIN QUERY PLAN SELECT id FROM deliveries WHERE account_id = 1 AND run_id = 1 "
+        "AND due_at IS NOT NULL AND due_at <= 5 ORDER BY due_at, id LIMIT 5"
+    )
+    assert "ix_deliveries_due" in plan[0][3]
+    assert len(plan) == 1  # no sorting
+
+
+def _ids(scene: Scene, run_id: int) -> list[int]:
+    with scene.store.read() as tx:
+        return [delivery.id for delivery in tx.deliveries.page(run_id=run_id)]
