@@ -182,14 +182,24 @@ def settle(
     )
 
 
-def hold(usage: Usage, until_at: Instant, reason: str, throttled_at: Instant | None) -> Usage:
-    """Usage with the whole account held back, because the provider asked for it or is away."""
+def hold(
+    usage: Usage,
+    until_at: Instant,
+    reason: str,
+    throttled_at: Instant | None,
+    *,
+    again: bool = False,
+) -> Usage:
+    """Usage with the whole account held back, because the provider asked for it or is away.
+
+    ``again`` is for one more answer of the same kind while the hold lasts: no new setback.
+    """
     longer = until_at >= usage.hold_until_at
     return replace(
         usage,
         hold_until_at=until_at if longer else usage.hold_until_at,
         hold_reason=reason if longer else usage.hold_reason,
-        setbacks=usage.setbacks + 1,
+        setbacks=usage.setbacks + (not again),
         throttled_at=throttled_at if throttled_at is not None else usage.throttled_at,
     )
 

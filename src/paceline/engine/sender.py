@@ -15,6 +15,7 @@ import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
+from paceline.core.calendar import day_start_of
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -71,6 +72,14 @@ class Sender:
         """Parts of started deliveries that have no intent yet: room must be kept for them."""
         return sum(flight.unsent_parts for flight in self._flights.values())
 
+    @property
+    def under_way(self) -> bool:
+        """Whether the provider still has to answer something, or its answer to be taken up."""
+        return bool(self._calls or self._landed)
+
+    def writes_to(self, target: str) -> bool:
+        return any(flight.delivery.target == target for flight in self._flights.values())
+
     def serves(self, run_id: int) -> bool:
         return any(flight.delivery.run_id == run_id for flight in self._flights.values())
 
@@ -117,7 +126,7 @@ class Sender:
         else:
             delivery, part = flight.delivery, flight.part
             await self._context.journal.write(
-                lambda tx: lane_writes.break_off(tx, delivery, part, now)
+                lambda tx: lane_writes.break_off(tx, self._lease, delivery, part, now)
             )
         return now
 
@@ -159,24 +168,33 @@ class Sender:
         if forbidden is not None:
             self._land(flight, outcomes.withdrawn(forbidden))
             return
-        flight.started_at = now
-        memory = self._memory
-        memory.usage = usages.started(memory.usage, now, memory.policy, flight.ask.reply)
-        if memory.policy.concurrency == 1:
+        if self._memory.policy.concurrency == 1:
+            self._count_from(flight, now)
             self._land(flight, await self._call(message))
             return
-        call = asyncio.ensure_future(self._call_beside(flight, message))
+        begun = asyncio.get_running_loop().create_future()
+        call = asyncio.ensure_future(self._call_beside(flight, message, begun))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
+        # Counted from the call itself: on a busy loop it begins later than it was asked for.
+        self._count_from(flight, await begun)
+
+    def _count_from(self, flight: Flight, at: Instant) -> None:
+        memory = self._memory
+        flight.started_at = at
+        memory.usage = usages.started(memory.usage, at, memory.policy, flight.ask.reply)
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """Closing time and the lease, checked once more: the commit may have taken long."""
         if not self._context.lease.safe():
             return "lease about to run out"
-        ask = flight.ask
+        ask, policy = flight.ask, self._memory.policy
+        capped = policy.daily or policy.weekly or policy.warmup is not None
+        if capped and day_start_of(now, policy.day_zone) > flight.intent_at:
+            return "a new day began, and the slot was yesterday's"
         if ask.reply or flight.part != flight.delivery.parts_done:
             return None
-        hours = self._memory.policy.hours
+        hours = policy.hours
         if hours is not None and not hours.is_open(now):
             return "business hours ended"
         if ask.closes_at is not None and now >= ask.closes_at:
@@ -185,7 +203,10 @@ class Sender:
             return "send window ended"
         return None
 
-    async def _call_beside(self, flight: Flight, message: Message) -> None:
+    async def _call_beside(
+        self, flight: Flight, message: Message, begun: asyncio.Future[Instant]
+    ) -> None:
+        begun.set_result(self._clock.now())
         self._land(flight, await self._call(message))
 
     async def _call(self, message: Message) -> Outcome:
@@ -257,14 +278,20 @@ class Sender:
 
     async def _upload(self, media_id: str) -> str | Outcome:
         """An upload takes no token and no slot, but its failure is answered like a send's."""
+        refusal = self._handles.refused(media_id)
+        if refusal is not None:
+            return refusal
+        answer: str | Outcome
         try:
             async with asyncio.timeout(self._memory.policy.timeout_us / SECOND):
                 answer = await self._handles.ensure(media_id)
         except TimeoutError:
-            return outcomes.transient("upload took too long")
-        if isinstance(answer, Outcome) and answer.kind is OutcomeKind.UNKNOWN:
-            # Nobody has received anything: an upload in doubt may simply be made again.
-            return outcomes.transient(answer.reason, answer.code)
+            answer = outcomes.transient("upload took too long")
+        if isinstance(answer, Outcome):
+            if answer.kind is OutcomeKind.UNKNOWN:
+                # Nobody has received anything: an upload in doubt may simply be made again.
+                answer = outcomes.transient(answer.reason, answer.code)
+            self._handles.remember(media_id, answer)
         return answer
 
     async def _abandon(self, flight: Flight, outcome: Outcome) -> None:
@@ -281,7 +308,7 @@ class Sender:
         )
         memory.usage = usages.uncounted(settled.usage, memory.usage)
         self._flights.pop(flight.delivery.id, None)
-        unit = LaneUnit(self._lease, memory.revision, self._outbox.checkpoint())
+        unit = LaneUnit(self._lease, memory.revision, memory.checkpoint())
         account = memory.account
         await self._context.journal.write(
             lambda tx: lane_writes.abandon(tx, unit, settled, account, now)

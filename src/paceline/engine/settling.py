@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from paceline.core import usage as usages
-from paceline.core.health import bounces_too_many, breaker_trips
+from paceline.core.health import bounces_too_many, breaker_trips, window_size
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Content
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -79,14 +79,25 @@ def settle(
 ) -> Settled:
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
+    # Calls that were under way together meet the same throttle: that is one setback, not three.
+    known = now < usage.hold_until_at
+    setbacks = max(0, usage.setbacks - 1) if known else usage.setbacks
     result = consequence(
-        outcome, retries=delivery.retries, setbacks=usage.setbacks, policy=policy, now=now
+        outcome, retries=delivery.retries, setbacks=setbacks, policy=policy, now=now
     )
-    after = usages.settle(usage, flight.ask, outcome, flight.intent_at, delivery.run_id)
+    after = usages.settle(
+        usage,
+        flight.ask,
+        outcome,
+        flight.intent_at,
+        delivery.run_id,
+        limit=window_size(policy),
+    )
     if result.hold_until_at is not None:
         reason = outcome.reason or str(outcome.kind)
         text = f"{outcome.kind} by the provider: {reason}"
-        after = usages.hold(after, result.hold_until_at, text, now if result.slows else None)
+        slowed_at = now if result.slows else None
+        after = usages.hold(after, result.hold_until_at, text, slowed_at, again=known)
     aftermath = _aftermath(flight, outcome, result, after, policy)
     if aftermath.pause_run is not None:
         # A person resumes the run with a clean sheet, or the first failure would pause it again.
