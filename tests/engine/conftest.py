@@ -1,12 +1,44 @@
 """A fresh world per test."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
+from paceline.core.instants import Instant
+from tests.engine.scenes import slow_heart
 from tests.engine.world import World
+from tests.engine.worlds import Worlds, open_worlds
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(f"sqlite:///{tmp_path / 'world.db'}")
+
+
+@pytest.fixture
+def world_at(tmp_path: Path) -> Callable[[Instant], World]:
+    """A fresh world that begins at an instant of one's own."""
+    return lambda at: World(f"sqlite:///{tmp_path / 'then.db'}", at)
+
+
+@pytest.fixture
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For stories of hours and days."""
+    slow_heart(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
+    """Any number of fresh worlds."""
+    yield from open_worlds(tmp_path_factory.mktemp("worlds"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_logs() -> Iterator[None]:
+    """Tracebacks without a picture of every local variable, which takes a second each to paint."""
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.processors.add_log_level, renderer])
+    yield
+    structlog.reset_defaults()

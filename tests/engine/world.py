@@ -100,8 +100,11 @@ class _Dead:
 
 
 class World:
-    def __init__(self, url: str, start_at: Instant = MONDAY_NINE) -> None:
+    def __init__(
+        self, url: str, start_at: Instant = MONDAY_NINE, *, opened: Store | None = None
+    ) -> None:
         self.start_at = start_at
+        self._opened = opened
         self.clock = LoopClock(start_at)
         self.effects = MemoryEffects()
         self.providers = Registry([SandboxProvider(self.clock, self.effects)])
@@ -116,7 +119,7 @@ class World:
         """Run a test's script in virtual time; afterwards every invariant must hold."""
 
         async def whole() -> T:
-            self.store = open_store(self._url, clock=self.clock.now)
+            self.store = self._opened or open_store(self._url, clock=self.clock.now)
             try:
                 with self.store.write() as tx:
                     tx.settings.put("instance", "test")
@@ -126,7 +129,8 @@ class World:
                     self.counts_at_end = self.counts()
                 return result
             finally:
-                self.store.close()
+                if self._opened is None:
+                    self.store.close()
 
         return run_virtual(whole(), start_at=self.start_at)
 
@@ -233,8 +237,13 @@ class World:
             assert self.clock.now() < give_up_at, "it never came to be so"
             await self.wait(every_us)
 
-    async def until_finished(self, name: str = "spring", within_us: int = 24 * 60 * MINUTE) -> None:
-        await self.until(lambda: self.state(name) == "finished", within_us)
+    async def until_finished(
+        self,
+        name: str = "spring",
+        within_us: int = 24 * 60 * MINUTE,
+        every_us: int = SECOND // 10,
+    ) -> None:
+        await self.until(lambda: self.state(name) == "finished", within_us, every_us)
 
     def twice(self) -> list[str]:
         """What the provider accepted more than once."""

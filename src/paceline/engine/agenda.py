@@ -68,11 +68,28 @@ class RunQueue:
         self._page.clear()
         self._next_due_at = 0
 
+    def must_read(self, now: Instant) -> bool:
+        """Whether ``head`` will read the store. Whatever the lane has settled must be in there
+        by then, or a retry that is not written yet would be taken for none at all."""
+        return not self._page and self._next_due_at is not None and self._next_due_at <= now
+
     async def head(self, now: Instant) -> Delivery | None:
         """The oldest due delivery, or ``None`` if none is due now."""
-        if not self._page and self._next_due_at is not None and self._next_due_at <= now:
+        if self.must_read(now):
             await self._refill(now)
         return self._page[0] if self._page else None
+
+    async def contacted_anew(self, target: str, now: Instant) -> bool:
+        """Whether somebody has written to this target since the page was read."""
+        if self._frequency is None or self._journal is None:
+            return False
+        since_at = now - self._frequency.per_us
+        found = await self._journal.read(lambda tx: tx.deliveries.contacted([target], since_at))
+        instants = found.get(target, ())
+        if instants[-1:] == self.contacted.get(target, ())[-1:]:
+            return False
+        self.contacted = {**self.contacted, target: instants}
+        return True
 
     async def _refill(self, now: Instant) -> None:
         assert self._journal is not None, "a queue without a journal only asks"
@@ -126,14 +143,24 @@ class Agenda:
     """Every run that has something to send from one account."""
 
     def __init__(
-        self, runs: Sequence[Run], account_id: int, policy: Policy, journal: Journal
+        self,
+        runs: Sequence[Run],
+        account_id: int,
+        policy: Policy,
+        journal: Journal,
+        served: Sequence[int] = (),
     ) -> None:
+        """``served`` are the runs that had their turn already, the latest last: reading the agenda
+        anew must not begin the round anew, or the first run would have every turn."""
         self._queues = {
             run.id: RunQueue(run, account_id, policy, journal)
             for run in runs
             if run.state in SERVED
         }
-        self._turn = 0
+        self._turn = len(served)
+        for turn, run_id in enumerate(served, start=1):
+            if run_id in self._queues:
+                self._queues[run_id].served = turn
 
     def in_turn(self) -> list[RunQueue]:
         """The queues in the order in which they may send next."""
@@ -142,6 +169,15 @@ class Agenda:
     def served(self, queue: RunQueue) -> None:
         self._turn += 1
         queue.served = self._turn
+
+    @property
+    def run_ids(self) -> frozenset[int]:
+        return frozenset(self._queues)
+
+    def order(self) -> list[int]:
+        """The runs that had a turn, the latest last."""
+        had = [queue for queue in self._queues.values() if queue.served]
+        return [queue.run.id for queue in sorted(had, key=lambda queue: queue.served)]
 
     def queue_of(self, run_id: int) -> RunQueue | None:
         return self._queues.get(run_id)

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from paceline.core.calendar import day_start_of, next_day_start
-from paceline.core.durations import parse_duration
+from paceline.core.calendar import zone as zone_of
+from paceline.core.durations import parse_duration, print_duration
 from paceline.core.errors import InputError
 from paceline.core.hours import Hours
 from paceline.core.instants import Instant, iso, parse_instant
-from paceline.core.model import AtClose, Content, Part, Target
+from paceline.core.model import REPLY, AtClose, Content, Part, Target
 from paceline.core.nearest import did_you_mean
 from paceline.core.template import variables
+from paceline.core.week import parse_week
 
 Assignment = Literal["fixed", "round_robin"]
 
@@ -37,7 +39,50 @@ KEYS = (
     "recipient_hours",
     "priority",
 )
+LONGEST_NAME = 200
 PART_KEYS = ("text", "subject", "html", "media", "caption")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a run may send. Worked out at its launch: a draft may lie about for days before."""
+
+    window: Hours | None = None
+    at_close: AtClose = "resume"
+    start_at: Instant | None = None
+    expire_after_us: int | None = None
+
+    @classmethod
+    def stored(cls, settings: Mapping[str, Any]) -> Timing:
+        """As it is kept with a campaign (``CampaignSpec.settings``)."""
+        window, start_at = settings.get("window"), settings.get("start_at")
+        expire_after = settings.get("expire_after")
+        return cls(
+            window=Hours.parse(window) if window else None,
+            at_close=settings.get("at_close", "resume"),
+            start_at=parse_instant(start_at) if start_at else None,
+            expire_after_us=parse_duration(expire_after) if expire_after else None,
+        )
+
+    def window_on(self, at: Instant) -> tuple[Instant | None, Instant | None]:
+        """When a run that must end with its window opens and closes; None where it resumes.
+
+        The window is that of the day the run starts on. Fired after it has closed, it stays
+        closed: nothing is sent, rather than everything a day late.
+        """
+        if self.window is None or self.at_close == "resume":
+            return None, None
+        start_at = max(self.start_at or at, at)
+        zone = self.window.zone
+        day_at, end_at = day_start_of(start_at, zone), next_day_start(start_at, zone)
+        opens_at = self.window.next_open(day_at)
+        if opens_at is None or opens_at >= end_at:
+            return start_at, start_at
+        closes_at = opens_at
+        while (again_at := self.window.next_open(closes_at)) is not None and again_at < end_at:
+            # Hours that touch at midnight are one stretch, but this run is over with its day.
+            closes_at = min(self.window.closes_at(again_at), end_at)
+        return opens_at, closes_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +104,14 @@ class CampaignSpec:
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> CampaignSpec:
         _known(raw, KEYS, "")
-        zone = _text(raw, "zone", "UTC")
-        name = _text(raw, "name")
-        if name.startswith("("):
-            raise InputError("a name cannot start with a bracket", key="name")
+        zone = _zone(raw)
         assignment = _choice(raw, "assignment", "round_robin", get_args(Assignment))
         spec = cls(
-            name=name,
+            name=_name(raw),
             accounts=_accounts(raw, assignment),
             content=Content(tuple(_parts(raw))),
             assignment=assignment,
-            action=_text(raw, "action", "message"),
+            action=_action(raw),
             window=_hours(raw, "window", zone),
             at_close=_choice(raw, "at_close", "resume", get_args(AtClose)),
             start_at=_instant(raw, "start_at", zone),
@@ -103,28 +145,10 @@ class CampaignSpec:
             "window": str(self.window) if self.window else None,
             "at_close": self.at_close,
             "start_at": iso(self.start_at) if self.start_at is not None else None,
+            "expire_after": print_duration(self.expire_after_us) if self.expire_after_us else None,
             "recipient_hours": self.recipient_hours,
             "priority": self.priority,
         }
-
-    def window_on(self, at: Instant) -> tuple[Instant | None, Instant | None]:
-        """When a run that must end with its window opens and closes; None where it resumes.
-
-        The window is that of the day the run starts on. Fired after it has closed, it stays
-        closed: nothing is sent, rather than everything a day late.
-        """
-        if self.window is None or self.at_close == "resume":
-            return None, None
-        start_at = max(self.start_at or at, at)
-        zone = self.window.zone
-        day_at, end_at = day_start_of(start_at, zone), next_day_start(start_at, zone)
-        opens_at = self.window.next_open(day_at)
-        if opens_at is None or opens_at >= end_at:
-            return start_at, start_at
-        closes_at = opens_at
-        while (again_at := self.window.next_open(closes_at)) is not None and again_at < end_at:
-            closes_at = self.window.closes_at(again_at)
-        return opens_at, closes_at
 
     def recipient_hours_of(self, target: Target) -> str | None:
         """The recipient's hours in their own zone, where they have one."""
@@ -136,7 +160,11 @@ class CampaignSpec:
                 f"target {target.address} has no zone, which recipient_hours needs",
                 key="audience",
             )
-        return str(Hours.parse(f"{self.recipient_hours} {zone}"))
+        try:
+            return str(Hours.parse(self.recipient_hours, default_zone=zone))
+        except InputError as error:
+            reason = f"target {target.address}: {error.reason}"
+            raise InputError(reason, key="audience", hint=error.hint) from None
 
 
 def targets_from(rows: Iterable[Mapping[str, Any]], where: str) -> list[Target]:
@@ -164,6 +192,29 @@ def _text(raw: Mapping[str, Any], key: str, default: str | None = None) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError("must be a text", key=key)
     return value.strip()
+
+
+def _name(raw: Mapping[str, Any]) -> str:
+    name = _text(raw, "name")
+    if name.startswith("("):
+        raise InputError("a name cannot start with a bracket", key="name")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise InputError(f"must be one line of at most {LONGEST_NAME} characters", key="name")
+    return name
+
+
+def _zone(raw: Mapping[str, Any]) -> str:
+    try:
+        return zone_of(_text(raw, "zone", "UTC")).key
+    except InputError as error:
+        raise InputError(error.reason, key="zone", hint=error.hint) from None
+
+
+def _action(raw: Mapping[str, Any]) -> str:
+    action = _text(raw, "action", "message")
+    if action == REPLY:
+        raise InputError(f"'{REPLY}' is for answers; a campaign answers nobody", key="action")
+    return action
 
 
 def _choice(raw: Mapping[str, Any], key: str, default: str, known: tuple[str, ...]) -> Any:
@@ -217,7 +268,13 @@ def _part(entry: Mapping[str, Any]) -> Part:
     if texts["media"]:
         if texts["text"] and texts["caption"]:
             raise InputError("a media part has a caption or a text, not both", key="caption")
-        return Part("media", text=texts["caption"] or texts["text"], media=texts["media"])
+        return Part(
+            "media",
+            text=texts["caption"] or texts["text"],
+            subject=texts["subject"],
+            html=texts["html"],
+            media=texts["media"],
+        )
     if texts["caption"]:
         raise InputError("only a media part has a caption", key="caption")
     if not texts["text"] and not texts["html"]:
@@ -239,9 +296,14 @@ def _recipient_hours(raw: Mapping[str, Any]) -> str | None:
         return None
     text = _text(raw, "recipient_hours")
     try:
-        Hours.parse(text, default_zone="UTC")
+        _, zone = parse_week(text)
     except InputError as error:
         raise error.within("recipient_hours") from None
+    if zone is not None:
+        raise InputError(
+            f"'{zone}' is not needed: every recipient has their own zone, in the column 'zone'",
+            key="recipient_hours",
+        )
     return text
 
 
@@ -261,6 +323,9 @@ def _duration(raw: Mapping[str, Any], key: str) -> int | None:
     if raw.get(key) is None:
         return None
     try:
-        return parse_duration(_text(raw, key))
+        duration_us = parse_duration(_text(raw, key))
     except InputError as error:
         raise error.within(key) from None
+    if not duration_us:
+        raise InputError("must be above zero", key=key)
+    return duration_us

@@ -25,7 +25,9 @@ class Catalogue:
 
     def __init__(self, own: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._own = dict(own or {})
-        for name in self._own:
+        for name, written in self._own.items():
+            if not isinstance(written, Mapping):
+                raise InputError("must be a table of limits", key=f"policy.{name}")
             if name in PRESETS:
                 raise ConflictError(
                     "a preset has this name already",
@@ -48,7 +50,7 @@ class Catalogue:
         base = written.pop(EXTENDS, None)
         if base is None:
             return written
-        if base in self._own:
+        if not isinstance(base, str) or base in self._own:
             raise InputError("can only extend a preset", key=f"policy.{name}.{EXTENDS}")
         return merge(self.raw(base), written)
 

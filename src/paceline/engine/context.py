@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.core.instants import SECOND
+from paceline.core.instants import MINUTE
 from paceline.engine.leases import ProcessLease
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Clock, Journal
@@ -18,8 +18,9 @@ class LaneContext:
     observer: Observer
     instance: str
     """The installation's own name, part of every provider key."""
-    park_after_us: int = 5 * SECOND
-    """A wait longer than this is spent parked."""
+    park_after_us: int = 2 * MINUTE
+    """A wait longer than this is spent parked. Shorter ones are not worth closing the account and
+    opening it again, which would come on top of every gap."""
 
     def key(self, delivery_id: int, part: int) -> str:
         """What a provider is told to call this part, and can be asked for later.

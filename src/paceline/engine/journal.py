@@ -19,11 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
+import structlog
+
 from paceline.core.errors import StoreUnavailable
 from paceline.engine.observe import Observer, Unobserved
 from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
 
 T = TypeVar("T")
+
+log = structlog.get_logger("paceline.journal")
 
 GROUP_LIMIT = 500
 """Units in one transaction at most: other writers of the same file wait for its end."""
@@ -121,12 +125,32 @@ class GroupJournal:
                 count = min(len(self._waiting), self._limit)
                 group = [self._waiting.popleft() for _ in range(count)]
                 began_us = self._clock.monotonic_us()
-                answers = await self._writer.run(partial(commit, self._store, group))
-                self._observer.committed(count, self._clock.monotonic_us() - began_us)
-                for entry, answer in zip(group, answers, strict=True):
+                for entry, answer in zip(group, await self._commit(group), strict=True):
                     _answer(entry.future, answer)
+                self._tell(count, self._clock.monotonic_us() - began_us)
         finally:
             self._drainer = None
+            # Nobody is left to answer those that wait, and they must not wait for ever.
+            for entry in self._waiting:
+                entry.future.cancel()
+            self._waiting.clear()
+
+    def _tell(self, units: int, took_us: int) -> None:
+        try:
+            self._observer.committed(units, took_us)
+        except Exception:
+            # Whoever watches can change nothing, least of all end every write of the process.
+            log.exception("observer failed")
+
+    async def _commit(self, group: list[_Entry]) -> list[Any]:
+        try:
+            return await self._writer.run(partial(commit, self._store, group))
+        except Exception as error:  # there is no thread any more: the journal has been closed
+            return [error] * len(group)
+        except BaseException:
+            for entry in group:
+                entry.future.cancel()
+            raise
 
 
 def commit(store: Store, group: list[_Entry]) -> list[Any]:
@@ -138,9 +162,17 @@ def commit(store: Store, group: list[_Entry]) -> list[Any]:
         # Nobody's fault, and the same for all: trying one by one would only wait longer.
         return [error] * len(group)
     except Exception as error:  # the culprit is found by replaying
-        if len(group) == 1:
-            return [error]
-        return [answer for entry in group for answer in commit(store, [entry])]
+        return [error] if len(group) == 1 else _replay(store, group)
+    return answers
+
+
+def _replay(store: Store, group: list[_Entry]) -> list[Any]:
+    answers: list[Any] = []
+    for entry in group:
+        answers += commit(store, [entry])
+        if isinstance(answers[-1], StoreUnavailable):
+            # It has gone away meanwhile, for those that follow too.
+            return answers + [answers[-1]] * (len(group) - len(answers))
     return answers
 
 

@@ -18,17 +18,15 @@ import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND, Instant
-from paceline.core.model import Go, Refuse, Wait
-from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.core.states import AccountState
 from paceline.engine import lane_writes, recovery
-from paceline.engine.agenda import RunQueue, reserving
+from paceline.engine.chooser import Chooser, earlier
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory, Snapshot, take_snapshot
 from paceline.engine.outbox import Outbox
-from paceline.engine.ports import Delivery, LaneRow, Lease
+from paceline.engine.ports import LaneRow, Lease
 from paceline.engine.sender import Sender
-from paceline.engine.settling import Flight
 
 LaneEnd = Literal["parked", "stopped", "lost"]
 
@@ -36,8 +34,8 @@ STORE_RETRY_US = SECOND
 LEASE_RETRY_US = SECOND
 STUCK_AFTER_US = 5 * MINUTE
 
-OWN_GATES = frozenset({"recipient-hours", "frequency"})
-"""Gates that concern one delivery only: it steps aside, the next one is asked."""
+PASSING = (AccountState.LIMIT_REACHED, AccountState.COOLING_DOWN)
+"""States of an account that end by themselves."""
 
 log = structlog.get_logger("paceline.lane")
 
@@ -58,6 +56,7 @@ class Lane:
         self._memory: LaneMemory
         self._outbox: Outbox
         self._sender: Sender | None = None
+        self._chooser: Chooser
         self._signal = asyncio.Event()
         self._touched = False
         self._stopping = False
@@ -69,7 +68,8 @@ class Lane:
     @property
     def patience_us(self) -> int:
         """How long one step may take before the lane counts as stuck."""
-        return max(STUCK_AFTER_US, self._timeout_us + MINUTE)
+        # Opening the account, an upload and a send may all fall into one step.
+        return max(STUCK_AFTER_US, 3 * self._timeout_us + MINUTE)
 
     # ------------------------------------------------------------------ said from outside
 
@@ -97,12 +97,22 @@ class Lane:
                 await self._wait(wake_at)
         except LeaseLost as error:
             self._log.warning("lane lost", reason=str(error))
+            await self._let_land()
             return "lost"
         finally:
             # Calls still under way belong to deliveries that stay in doubt, as after a crash:
             # whoever takes the lane next finds out what became of them.
             if self._sender is not None:
                 self._sender.drop()
+
+    async def _let_land(self) -> None:
+        """What is with the provider lands and is told, though the lane is another's by now."""
+        while self._sender is not None and self._sender.under_way:
+            self._signal.clear()
+            self._sender.take_up()
+            await self._outbox.report_late()
+            if self._sender.under_way:
+                await self._wait(None)
 
     async def _begin(self) -> Sender:
         snapshot = await self._snapshot()
@@ -117,6 +127,14 @@ class Lane:
             driver=self._driver,
             rng=self._rng,
             landed=self._signal.set,
+        )
+        self._chooser = Chooser(
+            self._context,
+            self._memory,
+            self._outbox,
+            self._lease,
+            sender=self._sender,
+            driver=self._driver,
         )
         await recovery.take_stock(
             self._context, self._memory, self._lease, self._driver.capabilities
@@ -166,11 +184,11 @@ class Lane:
             return now
         start_at: Instant | None = None
         if not self._stopping and len(sender) < self._memory.policy.concurrency:
-            start_at = await self._start_next(sender, now)
+            start_at = await self._chooser.start_next(now)
             if start_at is not None and start_at <= now:
                 return now
         await self._outbox.flush(sender.flying)
-        return await self._rest(sender, now, _earlier(part_at, start_at))
+        return await self._rest(sender, now, earlier(part_at, start_at))
 
     async def _rest(
         self, sender: Sender, now: Instant, wake_at: Instant | None
@@ -185,119 +203,6 @@ class Lane:
         if wake_at is None or wake_at - now > self._context.park_after_us:
             return await self._park(wake_at)
         return wake_at
-
-    # ------------------------------------------------------------------ choosing
-
-    async def _start_next(self, sender: Sender, now: Instant) -> Instant | None:
-        """Start the next delivery that may go; else the earliest instant at which one may."""
-        self._memory.waiting_for = None
-        if self._memory.stopped:
-            return None
-        wake_at: Instant | None = None
-        for queue in self._memory.agenda.in_turn():
-            verdict = await self._serve(sender, queue, now)
-            if isinstance(verdict, Go):
-                return now
-            if isinstance(verdict, Wait):
-                self._memory.waiting_for = self._memory.waiting_for or verdict
-                wake_at = _earlier(wake_at, verdict.until_at)
-            else:
-                wake_at = _earlier(wake_at, queue.next_due_at)
-                await self._look_for_end(sender, queue)
-        return wake_at
-
-    async def _serve(self, sender: Sender, queue: RunQueue, now: Instant) -> Go | Wait | None:
-        """Start one delivery of a run, or say what the run waits for; None if nothing is due."""
-        memory = self._memory
-        while (delivery := await queue.head(now)) is not None:
-            if delivery.state is DeliveryState.UNKNOWN:
-                await self._resolve(queue, delivery)
-                continue
-            if queue.run.state is RunState.CANCELLED:
-                await self._cancel(queue, delivery)
-                continue
-            content = queue.content_of(delivery)
-            ask = queue.ask(delivery, content)
-            verdict = memory.pacer.verdict(now, memory.usage, reserving(ask, sender.unsent_parts))
-            if isinstance(verdict, Refuse):
-                await self._give_up(queue, delivery, verdict)
-            elif isinstance(verdict, Wait) and verdict.gate in OWN_GATES:
-                await self._step_aside(queue, delivery, verdict)
-            elif isinstance(verdict, Wait):
-                return verdict
-            else:
-                queue.pop()
-                memory.agenda.served(queue)
-                flight = Flight(
-                    delivery=delivery,
-                    content=content,
-                    ask=ask,
-                    attempt=delivery.attempts + 1,
-                    part=delivery.parts_done,
-                    policy_id=memory.account.policy_id,
-                )
-                await self._driver.open()
-                await sender.start(flight)
-                return verdict
-        return None
-
-    async def _give_up(self, queue: RunQueue, delivery: Delivery, verdict: Refuse) -> None:
-        """Skip what can never go; a closed window ends the whole rest of the run here."""
-        now, run, account = self._clock.now(), queue.run, self._memory.account
-        if verdict.gate == "window":
-            count = await self._journal.write(
-                lambda tx: tx.deliveries.move_all(
-                    run.id, "skip", at=now, reason=verdict.why, account_id=account.id
-                )
-            )
-            queue.forget()
-            self._log.info("skipped the rest", run=run.id, deliveries=count, why=verdict.why)
-            return
-        queue.pop()
-        await self._journal.write(
-            lambda tx: tx.deliveries.move(delivery.id, "skip", at=now, reason=verdict.why)
-        )
-        self._log.info("skipped", run=run.id, delivery=delivery.id, why=verdict.why)
-
-    async def _cancel(self, queue: RunQueue, delivery: Delivery) -> None:
-        """A delivery that was under way when its campaign was cancelled, and came back unsent."""
-        queue.pop()
-        now, reason = self._clock.now(), queue.run.reason
-        await self._journal.write(
-            lambda tx: tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
-        )
-
-    async def _step_aside(self, queue: RunQueue, delivery: Delivery, verdict: Wait) -> None:
-        """Move a delivery that waits for its own sake out of the way of those that need not."""
-        queue.pop()
-        until_at, why = verdict.until_at, verdict.why
-        await self._journal.write(lambda tx: tx.deliveries.postpone(delivery.id, until_at, why))
-        if until_at is not None:
-            queue.expect(until_at)
-
-    async def _resolve(self, queue: RunQueue, delivery: Delivery) -> None:
-        queue.pop()
-        await self._driver.open()
-        resolution = await recovery.resolve(self._context, self._memory, self._driver, delivery)
-        if resolution.due_at is not None:
-            queue.expect(resolution.due_at)
-        queue.closing_checked = False
-        self._outbox.stale = self._outbox.stale or resolution.slot_returned
-
-    async def _look_for_end(self, sender: Sender, queue: RunQueue) -> None:
-        """When nothing of a run waits here any more, see whether the whole run is over."""
-        run = queue.run
-        if queue.closing_checked or queue.next_due_at is not None or run.kind == "direct":
-            return
-        if sender.serves(run.id):
-            return
-        await self._outbox.flush(sender.flying)
-        now = self._clock.now()
-        ended = await self._journal.write(lambda tx: lane_writes.end_run(tx, run.id, now))
-        queue.closing_checked = True
-        if ended is not None:
-            self._memory.agenda.drop(run.id)
-            self._log.info("run ended", run=run.id, state=str(ended.state), **ended.counts)
 
     # ------------------------------------------------------------------ coming and going
 
@@ -315,15 +220,26 @@ class Lane:
         self._touched = False
         self._outbox.stale = False
         snapshot = await self._snapshot()
-        await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
-        self._memory.refresh(snapshot, self._journal, known=self._memory.usage)
+        if snapshot.row.wake_at is not None:
+            await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
+        memory = self._memory
+        runs, served = memory.agenda.run_ids, memory.agenda.order()
+        memory.refresh(snapshot, self._journal, known=memory.usage, served=served)
+        # What was the last of a run is no longer on the agenda that was read just now.
+        await self._chooser.end_runs(runs - memory.agenda.run_ids)
+        self._timeout_us = snapshot.policy.timeout_us
+        if not self._driver.suits(memory.account):
+            # Another address or other credentials: a new lane begins with them in a moment.
+            self.stop()
         await self._reopen_account()
 
     async def _reopen_account(self) -> None:
         """A cool-down or a reached limit whose time is over ends here, before the next message."""
         account, now = self._memory.account, self._clock.now()
         until_at = account.state_until_at
-        if account.state not in (AccountState.LIMIT_REACHED, AccountState.COOLING_DOWN):
+        if account.state not in PASSING:
+            return
+        if until_at is None and account.state is AccountState.COOLING_DOWN:
             return
         if until_at is not None and until_at > now:
             return
@@ -338,6 +254,9 @@ class Lane:
     async def _park(self, wake_at: Instant | None) -> Instant | LaneEnd | None:
         memory = self._memory
         waiting_for = memory.waiting_for
+        if memory.account.state in PASSING:
+            # Even if nothing is left to send, somebody must take the label off in time.
+            wake_at = earlier(wake_at, memory.account.state_until_at)
         parked = await self._journal.write(
             lambda tx: lane_writes.park(
                 tx, self._lease, memory.revision, wake_at, memory.account, waiting_for
@@ -355,9 +274,3 @@ class Lane:
 async def _sleep(context: LaneContext, wake_at: Instant) -> Literal[True]:
     await context.clock.sleep_until(wake_at)
     return True
-
-
-def _earlier(one: Instant | None, other: Instant | None) -> Instant | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)

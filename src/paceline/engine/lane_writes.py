@@ -3,22 +3,83 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from paceline.core.errors import LeaseLost
 from paceline.core.instants import Instant
 from paceline.core.model import Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
-from paceline.engine.ports import Account, Delivery, LaneResult, LaneUnit, Lease, Tx
-from paceline.engine.runs import end_if_done
+from paceline.engine.ports import (
+    Account,
+    Delivery,
+    LaneResult,
+    LaneUnit,
+    Lease,
+    Settlement,
+    Tx,
+    Work,
+)
+from paceline.engine.runs import end_if_done, reopen_for
 from paceline.engine.settling import Aftermath, Settled
 
-__all__ = ["Ended", "LaneResult", "Tx", "abandon", "break_off", "end_run", "park", "with_aftermath"]
+T = TypeVar("T")
+
+__all__ = [
+    "Ended",
+    "LaneResult",
+    "Tx",
+    "abandon",
+    "break_off",
+    "end_run",
+    "held",
+    "hold",
+    "park",
+    "tell_owner",
+    "with_aftermath",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     state: RunState
     counts: dict[str, int]
+
+
+def hold(tx: Tx, lease: Lease) -> None:
+    """Make sure that the lane is still ours, and keep it so until this transaction ends.
+
+    First in everything a lane writes about a delivery outside the message path: its new owner may
+    have sent the same delivery on its way long ago.
+    """
+    (result,) = tx.path.apply([LaneUnit(lease, revision=0)])
+    if not result.held:
+        raise LeaseLost("another process owns this lane now")
+
+
+def held(lease: Lease, work: Work[T]) -> Work[T]:
+    """The same work, done only while the lane is ours."""
+
+    def guarded(tx: Tx) -> T:
+        hold(tx, lease)
+        return work(tx)
+
+    return guarded
+
+
+def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
+    """Outcomes came in after the lane had a new owner, who took them for lost: wake it up.
+
+    Where a part was accepted and others follow, the doubt is over and the next part may go.
+    """
+    for settlement in late:
+        delivery = tx.deliveries.get(settlement.delivery_id)
+        going_on = settlement.state is DeliveryState.SENDING
+        in_doubt = delivery.state is DeliveryState.UNKNOWN
+        if going_on and in_doubt and delivery.attempts == settlement.attempt:
+            reason = f"going on after a late answer to part {settlement.part + 1}"
+            tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason)
+        reopen_for(tx, delivery.id, now)
+    tx.lanes.touch(account_id, now)
 
 
 def with_aftermath(
@@ -62,9 +123,8 @@ def _pause_run(tx: Tx, run_id: int, reason: str, account: Account, now: Instant)
 
 def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Instant) -> None:
     """Move a delivery that failed before its intent, as its outcome says."""
-    (result,) = tx.path.apply([unit])
-    if not result.held:
-        raise LeaseLost("another process owns this lane now")
+    hold(tx, unit.lease)
+    tx.path.apply([unit])
     after = settled.settlement
     if after.state is not DeliveryState.READY:
         tx.deliveries.move(after.delivery_id, "fail", at=now, reason=after.reason)
@@ -81,14 +141,19 @@ def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Ins
         _carry_out(tx, settled.aftermath, account, now)
 
 
-def break_off(tx: Tx, delivery: Delivery, part: int, now: Instant) -> None:
+def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant) -> None:
     """A started delivery whose next part was refused: to the suppressed never, else later."""
+    hold(tx, lease)
     if tx.suppressions.has(delivery.target):
         reason = f"recipient was suppressed after part {part} of the message"
         tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
     else:
+        # Due as it was planned, not now: whoever has half a message is not sent to the end.
+        due_at = min(delivery.scheduled_at, now)
         reason = f"broken off after part {part}"
-        tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason, parts_done=part)
+        tx.deliveries.move(
+            delivery.id, "retry", at=now, due_at=due_at, reason=reason, parts_done=part
+        )
 
 
 def end_run(tx: Tx, run_id: int, now: Instant) -> Ended | None:

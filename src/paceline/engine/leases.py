@@ -1,8 +1,9 @@
 """The process's lease: proof that this process is alive, and its right to send.
 
 One lease covers every lane of the process. It is measured by database time; here only the part
-that is safe to use is kept, counted on the monotonic clock from *before* the renewal was asked
-for, so that a slow answer can only make it shorter.
+that is safe to use is kept, counted from *before* the renewal was asked for, so that a slow answer
+can only make it shorter. It is counted on both clocks: the wall clock may be set back, and the
+monotonic one may stand still while the machine sleeps, but hardly both at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
-from paceline.core.instants import SECOND
+from paceline.core.instants import SECOND, Instant
 from paceline.engine.ports import Clock, Journal
 
 LEASE_US = 15 * SECOND
@@ -30,6 +31,7 @@ class ProcessLease:
         self._name = name
         self._process_id: int | None = None
         self._safe_until_us = 0
+        self._safe_until_at: Instant = 0
 
     @property
     def process_id(self) -> int:
@@ -43,19 +45,23 @@ class ProcessLease:
 
     def safe(self) -> bool:
         """Whether a send may start now."""
-        return self._clock.monotonic_us() < self._safe_until_us
+        if self._clock.monotonic_us() >= self._safe_until_us:
+            return False
+        return self._clock.now() < self._safe_until_at
 
     async def join(self) -> None:
-        asked_us = self._clock.monotonic_us()
+        asked_us, asked_at = self._clock.monotonic_us(), self._clock.now()
         row = await self._journal.write(lambda tx: tx.processes.join(self._name, LEASE_US))
         self._process_id = row.id
-        self._extend(asked_us)
+        self._extend(asked_us, asked_at)
         log.info("joined", process=row.id, name=self._name)
 
     async def renew(self) -> None:
         """Renew once. A database that is away lets the lease run out: that is what it is for."""
-        asked_us = self._clock.monotonic_us()
-        process_id = self.process_id
+        if self._process_id is None:  # it has just left
+            return
+        asked_us, asked_at = self._clock.monotonic_us(), self._clock.now()
+        process_id = self._process_id
         try:
             until_at = await self._journal.write(
                 lambda tx: tx.processes.renew(process_id, LEASE_US)
@@ -63,13 +69,15 @@ class ProcessLease:
         except StoreUnavailable as error:
             log.warning("lease not renewed", process=process_id, error=str(error))
             return
+        if process_id != self._process_id:
+            return
         if until_at is None:
             # Others found us dead and buried us; what they took over has a newer generation,
             # so joining again under a new number can harm nobody.
             log.warning("process was forgotten, joining again", process=process_id)
             await self.join()
             return
-        self._extend(asked_us)
+        self._extend(asked_us, asked_at)
 
     async def leave(self) -> None:
         process_id = self.process_id
@@ -78,5 +86,6 @@ class ProcessLease:
         await self._journal.write(lambda tx: tx.processes.leave(process_id))
         log.info("left", process=process_id)
 
-    def _extend(self, asked_us: int) -> None:
+    def _extend(self, asked_us: int, asked_at: Instant) -> None:
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
+        self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US

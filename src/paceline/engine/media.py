@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.core.instants import MINUTE, Instant
-from paceline.core.outcome import Outcome
+import structlog
+
+from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.ports import Account, Clock, Driver, Journal, Media, Tx, Upload, Uploaded
+
+log = structlog.get_logger("paceline.media")
 
 EXPIRY_MARGIN_US = 5 * MINUTE
 """A handle about to expire is replaced early, so that it does not lapse between check and send."""
+
+REFUSED_FOR_NOW_US = 2 * SECOND
+REFUSED_FOR_GOOD_US = HOUR
+"""How long a failed upload is not tried again. A whole campaign needs the same file, and without
+this its every delivery would try for itself, at once, and at no pace at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,17 @@ class Handles:
         self._journal = journal
         self._clock = clock
         self._known: dict[str, Upload] = {}
+        self._refused: dict[str, tuple[Outcome, Instant]] = {}
+
+    def refused(self, media_id: str) -> Outcome | None:
+        """What the last upload failed with, while it is too early to try again."""
+        refusal, until_at = self._refused.get(media_id, (None, 0))
+        return refusal if self._clock.now() < until_at else None
+
+    def remember(self, media_id: str, refusal: Outcome) -> None:
+        for_good = refusal.kind is OutcomeKind.REJECTED
+        pause_us = REFUSED_FOR_GOOD_US if for_good else REFUSED_FOR_NOW_US
+        self._refused[media_id] = (refusal, self._clock.now() + pause_us)
 
     def known(self, media_id: str) -> str | None:
         """The handle if it is in memory and still good: the common case, without waiting."""
@@ -44,7 +64,7 @@ class Handles:
             self._known[media_id] = stored
             return stored.handle
         loaded = await self._journal.read(lambda tx: _load(tx, media_id))
-        answer = await self._driver.upload(loaded.media, loaded.content)
+        answer = await self._upload(loaded)
         if not isinstance(answer, Uploaded):
             return answer
         upload = Upload(
@@ -53,6 +73,14 @@ class Handles:
         await self._journal.write(lambda tx: tx.media.uploaded(upload))
         self._known[media_id] = upload
         return upload.handle
+
+    async def _upload(self, loaded: _Loaded) -> Uploaded | Outcome:
+        try:
+            return await self._driver.upload(loaded.media, loaded.content)
+        except Exception as error:
+            # A driver must answer with an outcome; when it raises, nobody has received anything.
+            log.exception("driver failed", account=self._account.name, media=loaded.media.id)
+            return transient(f"driver failed: {type(error).__name__}: {error}")
 
 
 def _load(tx: Tx, media_id: str) -> _Loaded:
@@ -63,4 +91,8 @@ def _load(tx: Tx, media_id: str) -> _Loaded:
 
 
 def _good(upload: Upload, now: Instant) -> bool:
-    return upload.expires_at is None or upload.expires_at - EXPIRY_MARGIN_US > now
+    if upload.expires_at is None:
+        return True
+    # One that never lives as long as the margin would otherwise be replaced for every send.
+    margin_us = min(EXPIRY_MARGIN_US, (upload.expires_at - upload.uploaded_at) // 4)
+    return upload.expires_at - margin_us > now

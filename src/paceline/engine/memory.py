@@ -7,7 +7,8 @@ checkpoint at the start and stay in memory afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.core import usage as usages
@@ -94,9 +95,12 @@ class LaneMemory:
     def __init__(self, snapshot: Snapshot, journal: Journal) -> None:
         self.usage = snapshot.usage()
         self.waiting_for: Wait | None = None
-        self.refresh(snapshot, journal, known=self.usage)
+        # The error windows are kept in the order in which their runs were last settled.
+        self.refresh(snapshot, journal, known=self.usage, served=list(self.usage.health))
 
-    def refresh(self, snapshot: Snapshot, journal: Journal, known: Usage) -> None:
+    def refresh(
+        self, snapshot: Snapshot, journal: Journal, known: Usage, served: Sequence[int]
+    ) -> None:
         restored = snapshot.restored
         self.account = restored.account
         self.policy = snapshot.policy
@@ -104,4 +108,8 @@ class LaneMemory:
         self.revision = snapshot.row.revision
         self.stopped = restored.stopped
         self.usage = snapshot.usage(known)
-        self.agenda = Agenda(restored.runs, self.account.id, self.policy, journal)
+        self.agenda = Agenda(restored.runs, self.account.id, self.policy, journal, served)
+
+    def checkpoint(self) -> str:
+        """The usage as it is stored."""
+        return json.dumps(usages.encode(self.usage))

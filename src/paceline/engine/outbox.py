@@ -7,17 +7,16 @@ whose commit we never heard is looked for and withdrawn.
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 
 import structlog
 
-from paceline.core import usage as usages
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
-from paceline.engine.ports import Intent, LaneUnit, Lease
+from paceline.engine.ports import Intent, LaneUnit, Lease, Settlement
 from paceline.engine.settling import Settled
 
 log = structlog.get_logger("paceline.lane")
@@ -35,6 +34,8 @@ class Outbox:
         self._doubtful = False
         self.stale = False
         """Whether what the lane remembers may no longer be true."""
+        self.refusals = 0
+        """Intents refused in a row."""
 
     @property
     def empty(self) -> bool:
@@ -71,7 +72,7 @@ class Outbox:
         unit = LaneUnit(
             lease=self._lease,
             revision=self._memory.revision,
-            usage=self.checkpoint(),
+            usage=self._memory.checkpoint(),
             settlements=tuple(entry.settlement for entry in batch),
             intent=intent,
         )
@@ -93,11 +94,25 @@ class Outbox:
         for entry in batch:
             self._report(entry)
         if not result.held:
+            late = [s for s, moved in zip(unit.settlements, result.settled, strict=True) if moved]
+            await self._tell_owner(late)
             raise LeaseLost("another process owns this lane now")
+        if intent is not None:
+            self.refusals = 0 if result.intended else self.refusals + 1
         return result.intended
 
-    def checkpoint(self) -> str:
-        return json.dumps(usages.encode(self._memory.usage))
+    async def _tell_owner(self, late: list[Settlement]) -> None:
+        if late:
+            account_id, now = self._lease.account_id, self._context.clock.now()
+            await self._context.journal.write(
+                lambda tx: lane_writes.tell_owner(tx, account_id, late, now)
+            )
+
+    async def report_late(self) -> None:
+        """Write what waits after the lane was lost: an outcome is true whoever reports it."""
+        if self._waiting:
+            with suppress(LeaseLost):
+                await self.submit(None)
 
     def summarise(self) -> None:
         """One line for the whole batch that was settled since the last one."""

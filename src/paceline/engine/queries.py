@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Go, Verdict
 from paceline.core.pacer import GateView, Pacer
@@ -18,6 +19,8 @@ from paceline.engine.memory import Snapshot, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 
 PAGE = 1000
+NEXT_FEW = 20
+"""How many of a run's next deliveries are looked at for one that is not a doubt."""
 NOBODY_RUNS = "no Paceline process is running: start one with 'paceline up'"
 
 
@@ -133,21 +136,22 @@ def why_account(tx: Tx, name: str, now: Instant) -> Why:
 
 def why_delivery(tx: Tx, delivery_id: int, now: Instant) -> Why:
     delivery = tx.deliveries.get(delivery_id)
-    return _why(tx, take_snapshot(tx, delivery.account_id, now), delivery, now)
+    account = tx.accounts.get(delivery.account_id)
+    if account.removed_at is not None:
+        # Nothing is asked of its gates any more: what had not gone by then never will.
+        return Why(account, delivery, True, Go(), [], [f"account {account.name} was removed"])
+    return _why(tx, take_snapshot(tx, account.id, now), delivery, now)
 
 
 def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
+    """What waits to be sent in a running campaign first, then in another, then a doubt."""
     account = snapshot.restored.account
     waiting = []
     for run in snapshot.restored.runs:
-        due_at = tx.path.next_due_at(account.id, run.id)
-        if due_at is not None:
-            waiting.append((run.state is not RunState.RUNNING, due_at, run.id))
-    if not waiting:
-        return None
-    _, due_at, run_id = min(waiting)
-    rows = tx.path.due(account.id, run_id, due_at, 1)
-    return rows[0] if rows else None
+        for row in tx.path.due(account.id, run.id, NEVER, NEXT_FEW):
+            in_doubt = row.state is not DeliveryState.READY
+            waiting.append((in_doubt, run.state is not RunState.RUNNING, row.due_at, row.id))
+    return tx.deliveries.get(min(waiting)[-1]) if waiting else None
 
 
 def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) -> Why:

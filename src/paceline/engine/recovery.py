@@ -14,12 +14,12 @@ import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
-from paceline.core.errors import LeaseLost
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
 from paceline.core.retry import next_ask_at
 from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
+from paceline.engine.lane_writes import hold
 from paceline.engine.leases import LEASE_US
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import (
@@ -32,6 +32,7 @@ from paceline.engine.ports import (
     LedgerRow,
     Settlement,
     Tx,
+    Work,
 )
 from paceline.engine.settling import doubt_due_at
 
@@ -62,7 +63,8 @@ async def take_stock(
         settlements.append(
             _settlement(delivery, intent, outcome, DeliveryState.UNKNOWN, due_at, now)
         )
-    unit = LaneUnit(lease, memory.revision, settlements=tuple(settlements))
+    # The usage goes along: were we to crash as well, our successor would find nothing stranded.
+    unit = LaneUnit(lease, memory.revision, memory.checkpoint(), tuple(settlements))
     between_parts = [delivery for delivery, intent in stranded if intent is None]
     await context.journal.write(lambda tx: _put_right(tx, unit, between_parts, now))
     log.warning(
@@ -74,9 +76,8 @@ async def take_stock(
 
 
 def _put_right(tx: Tx, unit: LaneUnit, between_parts: list[Delivery], now: Instant) -> None:
-    (result,) = tx.path.apply([unit])
-    if not result.held:
-        raise LeaseLost("another process owns this lane now")
+    hold(tx, unit.lease)
+    tx.path.apply([unit])
     for delivery in between_parts:
         reason = f"broken off after part {delivery.parts_done}"
         tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason)
@@ -146,15 +147,17 @@ class Resolution:
 
 
 async def resolve(
-    context: LaneContext, memory: LaneMemory, driver: Driver, delivery: Delivery
+    context: LaneContext, memory: LaneMemory, lease: Lease, driver: Driver, delivery: Delivery
 ) -> Resolution:
     """Look into one doubt and write what was found."""
+    doubt = _Doubt(context, lease, delivery)
     rows = await context.journal.read(lambda tx: tx.ledger.of_delivery(delivery.id))
     attempt = [row for row in rows if row.attempt == delivery.attempts]
-    intent = next(
-        row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done
-    )
-    lost_at = max(row.at for row in attempt)
+    intents = [row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done]
+    if not intents:
+        # The answer came late, when the doubt had been raised already: the next part is due.
+        return await doubt.go_on("going on after a late answer")
+    intent, lost_at = intents[0], max(row.at for row in attempt)
     capabilities = driver.capabilities
     found = Found("unclear")
     if capabilities.finds:
@@ -164,18 +167,16 @@ async def resolve(
     bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
     if found.finding == "present":
         bound.info("found at the provider")
-        return await _present(context, memory, delivery, intent, found, now)
+        return await doubt.present(intent, found, whole=_is_whole(memory, delivery))
     if found.finding == "absent" and capabilities.proves_absence and certain:
         bound.info("proved absent, sending again")
-        return await _absent(context, delivery, intent, now)
+        return await doubt.absent(intent)
     ask_at = next_ask_at(lost_at, now) if capabilities.finds else None
     if ask_at is None and memory.policy.on_unknown == "resend":
         bound.warning("no answer can be had, sending again as the policy says")
-        return await _resend(context, delivery, now)
-    reason = delivery.reason if ask_at is not None else f"{delivery.reason}; held for a person"
-    await context.journal.write(lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason))
+        return await doubt.go_on("sent again while in doubt")
     bound.info("still in doubt", ask_again_at=ask_at)
-    return Resolution(ask_at)
+    return await doubt.keep(ask_at)
 
 
 async def _ask(
@@ -190,25 +191,73 @@ async def _ask(
         return Found("unclear")
 
 
-async def _present(
-    context: LaneContext,
-    memory: LaneMemory,
-    delivery: Delivery,
-    intent: LedgerRow,
-    found: Found,
-    now: Instant,
-) -> Resolution:
+def _is_whole(memory: LaneMemory, delivery: Delivery) -> bool:
+    """Whether the part in doubt is the last one."""
     parts = len(delivery.content) if delivery.content is not None else None
     if parts is None:
         queue = memory.agenda.queue_of(delivery.run_id)
         parts = len(queue.content_of(delivery).parts) if queue is not None else 1
-    whole = delivery.parts_done + 1 >= parts
+    return delivery.parts_done + 1 >= parts
 
-    def work(tx: Tx) -> None:
-        record_presence(tx, delivery, intent, found.provider_id, whole=whole, now=now)
 
-    await context.journal.write(work)
-    return Resolution(None if whole else now)
+class _Doubt:
+    """One delivery in doubt, and the ways in which its doubt can end.
+
+    Asking takes time, in which the lane may be lost, the late answer come in, or a person decide.
+    Whatever was found out is written only where the doubt is still the same, and ours.
+    """
+
+    def __init__(self, context: LaneContext, lease: Lease, delivery: Delivery) -> None:
+        self._context = context
+        self._lease = lease
+        self._delivery = delivery
+
+    async def present(self, intent: LedgerRow, found: Found, *, whole: bool) -> Resolution:
+        now, delivery = self._context.clock.now(), self._delivery
+        return await self._end(
+            lambda tx: record_presence(
+                tx, delivery, intent, found.provider_id, whole=whole, now=now
+            ),
+            Resolution(None if whole else now),
+        )
+
+    async def absent(self, intent: LedgerRow) -> Resolution:
+        now, delivery = self._context.clock.now(), self._delivery
+        return await self._end(
+            lambda tx: record_absence(tx, delivery, intent, now),
+            Resolution(now, slot_returned=True),
+        )
+
+    async def go_on(self, reason: str) -> Resolution:
+        """Send what is not known to be sent."""
+        now, delivery_id = self._context.clock.now(), self._delivery.id
+        return await self._end(
+            lambda tx: tx.deliveries.move(delivery_id, "retry", at=now, due_at=now, reason=reason),
+            Resolution(now),
+        )
+
+    async def keep(self, ask_at: Instant | None) -> Resolution:
+        delivery = self._delivery
+        reason = delivery.reason if ask_at is not None else f"{delivery.reason}; held for a person"
+        return await self._end(
+            lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason), Resolution(ask_at)
+        )
+
+    async def _end(self, work: Work[object], resolution: Resolution) -> Resolution:
+        lease, before = self._lease, self._delivery
+
+        def guarded(tx: Tx) -> bool:
+            hold(tx, lease)
+            after = tx.deliveries.get(before.id)
+            same = (after.attempts, after.parts_done) == (before.attempts, before.parts_done)
+            if after.state is DeliveryState.UNKNOWN and same:
+                work(tx)
+                return True
+            return False
+
+        if await self._context.journal.write(guarded):
+            return resolution
+        return Resolution(self._context.clock.now())  # somebody was faster: look again
 
 
 def record_presence(
@@ -241,26 +290,10 @@ def record_presence(
         )
 
 
-async def _absent(
-    context: LaneContext, delivery: Delivery, intent: LedgerRow, now: Instant
-) -> Resolution:
-    await context.journal.write(lambda tx: record_absence(tx, delivery, intent, now))
-    return Resolution(now, slot_returned=True)
-
-
 def record_absence(tx: Tx, delivery: Delivery, intent: LedgerRow, now: Instant) -> None:
     """The provider never had it: the slot comes back and the delivery waits to be sent."""
     tx.ledger.append(resolution_row(intent, "absent", -1, None, now))
     tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason="proved absent")
-
-
-async def _resend(context: LaneContext, delivery: Delivery, now: Instant) -> Resolution:
-    await context.journal.write(
-        lambda tx: tx.deliveries.move(
-            delivery.id, "retry", at=now, due_at=now, reason="sent again while in doubt"
-        )
-    )
-    return Resolution(now)
 
 
 def resolution_row(

@@ -13,12 +13,12 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
     """End a run of which nothing can move by itself any more; None if it goes on.
 
     A doubt that only a person can clear does not keep a run open: it is part of the summary, and
-    resolving it later changes the counts, not the run.
+    resolving it later changes the counts, not the run. Direct messages' standing run never ends.
     """
     counts = tx.runs.counts(run_id)
-    if not _is_done(tx, run_id, counts):
-        return None
     run = tx.runs.get(run_id)
+    if run.kind == "direct" or not _is_done(tx, run_id, counts):
+        return None
     total, sent = sum(counts.values()), counts[DeliveryState.SENT]
     event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"
     state = tx.runs.move(run_id, event, at=now, summary=summary(run, counts))
@@ -30,6 +30,17 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
     text = f"{run.campaign}: {summary(run, counts)}"
     tx.events.add(f"run.{state}", text, at=now, run_id=run_id)
     return state
+
+
+def reopen_for(tx: Tx, delivery_id: int, at: Instant) -> None:
+    """A run that had ended goes on if one of its doubts was cleared and is to be sent after all."""
+    delivery = tx.deliveries.get(delivery_id)
+    if delivery.due_at is None:
+        return
+    run = tx.runs.get(delivery.run_id)
+    if run.state in (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED):
+        tx.runs.move(run.id, "retry", at=at)
+        tx.campaigns.move(run.campaign_id, "retry", at=at)
 
 
 def left_open(tx: Tx) -> list[int]:

@@ -133,6 +133,8 @@ class Sender:
     async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
         delivery = flight.delivery
+        # The limits may have changed since the first part: each part is sent under its own.
+        flight.policy_id = self._memory.account.policy_id
         intent = Intent(
             delivery_id=delivery.id,
             run_id=delivery.run_id,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -24,6 +25,7 @@ from paceline.core.errors import (
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.engine import lane_writes, runs
 from paceline.engine.context import LaneContext
+from paceline.engine.crashes import TOO_MANY_CRASHES, CrashBook, suspend
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.lane import Lane
 from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, ProcessLease
@@ -32,11 +34,6 @@ from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Provi
 
 log = structlog.get_logger("paceline.supervisor")
 
-CRASH_PAUSE_US = SECOND
-CRASH_PAUSE_LONGEST_US = 60 * SECOND
-CRASHES_ALLOWED = 5
-CRASH_MEMORY_US = 10 * MINUTE
-TOO_MANY_CRASHES = "Too many worker crashes"
 AWAY_PAUSE_US = 20 * SECOND
 WATCH_EVERY_US = 60 * SECOND
 BURY_AFTER_US = 60 * MINUTE
@@ -53,7 +50,7 @@ class SupervisorOptions:
     grace_us: int = 60 * SECOND
     """How long a stop waits for messages under way."""
     max_lanes: int = 10_000
-    park_after_us: int = 5 * SECOND
+    park_after_us: int = 2 * MINUTE
 
 
 @dataclass(slots=True)
@@ -73,17 +70,6 @@ class _Running:
         self.killed = True
         self.ended.cancel()
         return True
-
-
-@dataclass(slots=True)
-class _Crashes:
-    """A lane's recent crashes: enough to pause longer each time, and to give up."""
-
-    at: list[Instant] = field(default_factory=list)
-
-    def add(self, now: Instant) -> int:
-        self.at = [earlier for earlier in self.at if now - earlier < CRASH_MEMORY_US] + [now]
-        return len(self.at)
 
 
 class Supervisor:
@@ -108,10 +94,11 @@ class Supervisor:
         self._lease = ProcessLease(journal, clock, options.name)
         self._context: LaneContext
         self._running: dict[int, _Running] = {}
-        self._crashes: dict[int, _Crashes] = {}
+        self._crashes = CrashBook()
         self._unsure: set[int] = set()
         """Accounts whose lane we may have taken without hearing of it."""
         self._side: list[asyncio.Future[None]] = []
+        self._watched_us = 0
         self._nudge = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -150,7 +137,7 @@ class Supervisor:
         finally:
             # However this ends, nothing may run on: nobody would renew its lease.
             lanes = [running.ended for running in self._running.values()]
-            leftovers = [working, stopped, *self._side, *lanes]
+            leftovers: list[asyncio.Future[Any]] = [working, stopped, *self._side, *lanes]
             for leftover in leftovers:
                 leftover.cancel()
             await asyncio.gather(*leftovers, return_exceptions=True)
@@ -158,6 +145,7 @@ class Supervisor:
     async def _work(self) -> None:
         """Join, then look for lanes to run for ever. A stop cancels this, wherever it waits."""
         await self._join()
+        self._watched_us = self._clock.monotonic_us()
         self._side = [
             asyncio.ensure_future(self._every(RENEW_EVERY_US, self._lease.renew)),
             asyncio.ensure_future(self._every(WATCH_EVERY_US, self._watch)),
@@ -267,7 +255,7 @@ class Supervisor:
             self._start(row, account)
         except NotFoundError as error:  # a driver that this installation does not have
             reason, lease = str(error), Lease(account.id, process_id, row.generation)
-            await self._insist(lambda tx: _suspend(tx, lease, account, reason, self._clock.now()))
+            await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
 
     def _start(self, row: LaneRow, account: Account) -> None:
         # Seeded by what identifies this start, so that a simulated world draws the same gaps
@@ -297,15 +285,14 @@ class Supervisor:
                 await self._close(driver, account)
         except ProviderRefused as error:
             reason = str(error)
-            await self._insist(lambda tx: _suspend(tx, lease, account, reason, self._clock.now()))
+            await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
         except (ProviderError, StoreUnavailable) as error:
             log.warning("lane could not go on", account=account.name, error=str(error))
             await self._give_back(lease, self._clock.now() + AWAY_PAUSE_US)
         except asyncio.CancelledError:
-            if not running.killed and _is_cancelled():
+            if not running.killed:
                 raise
-            reason = "killed" if running.killed else "cancelled by its driver"
-            await self._crashed(lease, account, reason)
+            await self._crashed(lease, account, "killed")
         except Exception as error:
             log.exception("lane crashed", account=account.name)
             await self._crashed(lease, account, f"{type(error).__name__}: {error}")
@@ -326,15 +313,13 @@ class Supervisor:
         """Pause longer after each crash; after too many, suspend rather than try for ever."""
         self._observer.lane_crashed(account.name)
         now = self._clock.now()
-        crashes = self._crashes.setdefault(account.id, _Crashes()).add(now)
-        if crashes >= CRASHES_ALLOWED:
-            del self._crashes[account.id]
+        pause_us = self._crashes.note(account.id, now)
+        if pause_us is None:
             log.error("account suspended", account=account.name, reason=TOO_MANY_CRASHES)
             told = f"{TOO_MANY_CRASHES} (last: {reason})"
-            await self._insist(lambda tx: _suspend(tx, lease, account, told, now))
+            await self._insist(lambda tx: suspend(tx, lease, account, told, now))
             return
-        pause_us = min(CRASH_PAUSE_US << (crashes - 1), CRASH_PAUSE_LONGEST_US)
-        log.warning("lane restarts", account=account.name, crash=crashes, pause_us=pause_us)
+        log.warning("lane restarts", account=account.name, pause_us=pause_us)
         await self._give_back(lease, now + pause_us)
 
     async def _give_back(self, lease: Lease, wake_at: Instant) -> None:
@@ -354,10 +339,13 @@ class Supervisor:
         """Restart lanes that make no step although they do not wait; bury dead processes; end runs
         whose last lane had no time to."""
         now, now_us = self._clock.now(), self._clock.monotonic_us()
+        # While the whole process stood still no lane could make a step: that is not its fault.
+        stood_us = max(0, now_us - self._watched_us - WATCH_EVERY_US)
+        self._watched_us = now_us
         for running in list(self._running.values()):
             lane = running.lane
-            late = not lane.waiting and now_us - lane.stepped_us > lane.patience_us
-            if late and running.kill():
+            idle_us = now_us - lane.stepped_us - stood_us
+            if not lane.waiting and idle_us > lane.patience_us and running.kill():
                 log.error("lane is stuck, restarting it", account=running.account.name)
         await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
         for run_id in await self._journal.read(runs.left_open):
@@ -375,7 +363,7 @@ class Supervisor:
         lanes = {running.ended for running in self._running.values()}
         if lanes:
             log.info("stopping", lanes=len(lanes))
-            late = await self._wait_for(lanes, self._options.grace_us)
+            _, late = await asyncio.wait(lanes, timeout=self._options.grace_us / SECOND)
             for lane in late:
                 lane.cancel()
             if late:
@@ -387,35 +375,8 @@ class Supervisor:
     async def _leave(self) -> None:
         """Hand the lanes back. After the length of a lease that is pointless: it has run out by
         itself, and others take over."""
-        leaving = asyncio.ensure_future(self._lease.leave())
-        late = await self._wait_for({leaving}, LEASE_US)
-        if late:
-            leaving.cancel()
-            log.warning("could not hand back the lanes", error="the store does not answer")
-        elif (error := leaving.exception()) is not None:
-            log.warning("could not hand back the lanes", error=str(error))
-
-    async def _wait_for(
-        self, some: set[asyncio.Task[None]], within_us: int
-    ) -> list[asyncio.Task[None]]:
-        """Wait until all are done, but no longer than that; those that are not."""
-        timer = asyncio.ensure_future(self._clock.sleep_until(self._clock.now() + within_us))
-        done = asyncio.ensure_future(asyncio.wait(some))
-        await asyncio.wait({timer, done}, return_when=asyncio.FIRST_COMPLETED)
-        timer.cancel()
-        done.cancel()
-        return [one for one in some if not one.done()]
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody asked for this; else a driver has merely raised the exception."""
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
-
-
-def _suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -> None:
-    tx.settings.fence()
-    if tx.accounts.move(account.id, "suspend", reason=reason) is not None:
-        text = f"{account.name} is suspended: {reason}"
-        tx.events.add("account.suspended", text, at=now, account_id=account.id)
-    tx.lanes.release(lease, now)
+        try:
+            async with asyncio.timeout(LEASE_US / SECOND):
+                await self._lease.leave()
+        except (StoreError, TimeoutError) as error:
+            log.warning("could not hand back the lanes", error=str(error) or "no answer")

@@ -3,6 +3,7 @@
 Walks every account's ledger in the order of its intents, with the policy each was made under, and
 recounts what the counters claim. It shares the policy's meaning with the pacer but none of its
 code paths: where the pacer asks when a gate opens, this asks whether what happened was allowed.
+Only "never stuck" is about what has not happened, and has to ask the pacer itself.
 """
 
 from __future__ import annotations
@@ -11,20 +12,30 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from paceline.core.calendar import day_start_of, week_start
+from paceline.core.calendar import day_of, day_start_of, week_start
+from paceline.core.gates import NEVER
 from paceline.core.hours import Hours
-from paceline.core.instants import SECOND, Instant, iso
-from paceline.core.model import REPLY
+from paceline.core.instants import MINUTE, SECOND, Instant, iso
+from paceline.core.model import REPLY, Refuse, Wait
 from paceline.core.outcome import OutcomeKind
+from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
-from paceline.core.states import AccountState, RunState
+from paceline.core.states import RunState
+from paceline.engine.agenda import RunQueue
+from paceline.engine.memory import Snapshot, take_snapshot
 from paceline.engine.ports import Account, LedgerRow, Run, Tx
 
 CLOCK_SKEW_US = 15 * SECOND
 """Processes' clocks may differ; an old owner's intent is only damning well after the takeover."""
 
+STUCK_AFTER_US = 5 * MINUTE
+"""How late a lane may wake."""
+
 REMEMBERED_STARTS = 10_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +85,46 @@ def verify(tx: Tx, now: Instant) -> list[Violation]:
     ]
     for account in tx.accounts.list(with_removed=True):
         found += _Judge(tx, account).judge()
-        found += _forgotten(tx, account)
+        found += _forgotten(tx, account, now)
     return found
 
 
-def _forgotten(tx: Tx, account: Account) -> Iterator[Violation]:
-    """Never stuck: a lane with work must be owned, or have a time to wake."""
+def _forgotten(tx: Tx, account: Account, now: Instant) -> Iterator[Violation]:
+    """Never stuck: a lane with work is owned, or wakes soon after its gates are open."""
     lane = tx.lanes.get(account.id)
-    sending = account.state in (AccountState.ACTIVE, AccountState.LIMIT_REACHED)
-    if lane.owner is not None or lane.wake_at is not None or not sending:
+    if lane.owner is not None or account.removed_at is not None:
         return
-    restored = tx.path.restore(account.id)
-    if restored is None or restored.stopped:
+    snapshot = take_snapshot(tx, account.id, now)
+    if snapshot.restored.stopped:
         return
-    for run in restored.runs:
-        due_at = tx.path.next_due_at(account.id, run.id)
-        if run.state is RunState.RUNNING and due_at is not None:
-            text = f"{account.name} has work due {iso(due_at)} and nobody will wake its lane"
+    for run in snapshot.restored.runs:
+        opens_at = _opens_at(tx, snapshot, run, now) if run.state is RunState.RUNNING else None
+        if opens_at is None:
+            continue
+        if lane.wake_at is None or lane.wake_at > opens_at + STUCK_AFTER_US:
+            wakes = "nobody will wake" if lane.wake_at is None else f"{iso(lane.wake_at)} wakes"
+            text = f"{account.name} may send for run {run.id} at {iso(opens_at)} and {wakes} it"
             yield Violation("never stuck", text)
+
+
+def _opens_at(tx: Tx, snapshot: Snapshot, run: Run, now: Instant) -> Instant | None:
+    """When the run's next delivery may go; None when nothing waits, or waits for a person."""
+    account_id, policy = snapshot.restored.account.id, snapshot.policy
+    due = tx.path.due(account_id, run.id, NEVER, 1)
+    if not due:
+        return None
+    queue = RunQueue(run, account_id, policy, journal=None)
+    if policy.per_recipient is not None:
+        since_at = now - policy.per_recipient.per_us
+        queue.contacted = tx.deliveries.contacted([due[0].target], since_at)
+    ask = queue.ask(due[0], queue.content_of(due[0]))
+    verdict = Pacer(policy, snapshot.standing).verdict(now, snapshot.usage(), ask)
+    if isinstance(verdict, Wait):
+        return verdict.until_at
+    if isinstance(verdict, Refuse):
+        # What will only be skipped may wait for whatever wakes the lane next, if anything does.
+        return snapshot.row.wake_at or now
+    return now
 
 
 def attempts_of(rows: Iterable[LedgerRow]) -> Iterator[Attempt]:
@@ -145,14 +178,16 @@ class _Judge:
         self._tat_at: Instant = 0
         self._last_paced: tuple[Instant, Policy] | None = None
         self._generation = (0, 0)
-        self._started: OrderedDict[int, int] = OrderedDict()
+        self._started: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._parts: OrderedDict[int, int] = OrderedDict()
 
     def judge(self) -> list[Violation]:
         for attempt in attempts_of(self._tx.ledger.walk(self._account.id)):
             policy = self._policy(attempt.intent.policy_id)
+            starts = self._starts(attempt)
             self._judge_caps(attempt, policy)
             self._judge_owner(attempt)
-            starts = self._starts(attempt)
+            self._judge_order(attempt)
             happened_at = attempt.happened_at
             if happened_at is not None:
                 self._judge_rate(attempt, policy, happened_at)
@@ -172,12 +207,20 @@ class _Judge:
     def _starts(self, attempt: Attempt) -> bool:
         """Whether this is the first part sent in its attempt; later parts only follow on."""
         row = attempt.intent
-        starts = self._started.get(row.delivery_id) != row.attempt
-        self._started[row.delivery_id] = row.attempt
-        self._started.move_to_end(row.delivery_id)
-        if len(self._started) > REMEMBERED_STARTS:
-            self._started.popitem(last=False)
-        return starts
+        known_attempt, _ = self._started.get(row.delivery_id, (0, 0))
+        if known_attempt == row.attempt:
+            return False
+        _remember(self._started, row.delivery_id, (row.attempt, row.policy_id))
+        return True
+
+    def _judge_order(self, attempt: Attempt) -> None:
+        """A part goes only after the one before it was accepted, or may have been."""
+        row, outcome = attempt.intent, attempt.outcome
+        before = self._parts.get(row.delivery_id, 0)
+        if row.part > before and len(self._parts) < REMEMBERED_STARTS:
+            self._blame("never too close", f"{attempt.text()} before part {row.part - 1} was sent")
+        if outcome is None or outcome.slots == 0:
+            _remember(self._parts, row.delivery_id, max(before, row.part + 1))
 
     def _judge_rate(self, attempt: Attempt, policy: Policy, at: Instant) -> None:
         rate = policy.rate
@@ -189,17 +232,31 @@ class _Judge:
 
     def _judge_caps(self, attempt: Attempt, policy: Policy) -> None:
         row, zone = attempt.intent, policy.day_zone
+        # A delivery that had room for all its parts when it started may send them, although the
+        # cap was lowered in between.
+        begun = self._policy(self._started[row.delivery_id][1])
+        daily = [self._daily_cap(attempt, each) for each in (policy, begun)]
+        weekly = [each.weekly.get(row.action) for each in (policy, begun)]
         periods = (
-            (self._days, day_start_of(row.at, zone), policy.daily, "a day"),
-            (self._weeks, week_start(row.at, zone), policy.weekly, "a week"),
+            (self._days, day_start_of(row.at, zone), daily, "a day"),
+            (self._weeks, week_start(row.at, zone), weekly, "a week"),
         )
-        for caps, period_at, limits, name in periods:
-            used, cap = caps.take(period_at, row), limits.get(row.action)
+        for caps, period_at, allowed, name in periods:
+            used = caps.take(period_at, row)
+            cap = None if None in allowed else max(each for each in allowed if each is not None)
             caps.give_back(period_at, attempt.outcome)
             caps.give_back(period_at, attempt.resolution)
             if cap is not None and used > cap:
                 text = f"{attempt.text()} is number {used} of {cap} {row.action}s {name}"
                 self._blame("never over", text)
+
+    def _daily_cap(self, attempt: Attempt, policy: Policy) -> int | None:
+        cap, zone = policy.daily.get(attempt.intent.action), policy.day_zone
+        if policy.warmup is None or attempt.reply:
+            return cap
+        first_day = day_of(self._account.warm_since_at, zone)
+        ramp = policy.warmup.cap_on((day_of(attempt.intent.at, zone) - first_day).days)
+        return ramp if cap is None else min(cap, ramp)
 
     def _judge_spacing(self, attempt: Attempt, policy: Policy, at: Instant) -> None:
         if self._last_paced is None:
@@ -236,6 +293,13 @@ class _Judge:
 
     def _blame(self, invariant: str, detail: str) -> None:
         self._found.append(Violation(invariant, f"{self._account.name}: {detail}"))
+
+
+def _remember(known: OrderedDict[int, T], delivery_id: int, value: T) -> None:
+    known[delivery_id] = value
+    known.move_to_end(delivery_id)
+    if len(known) > REMEMBERED_STARTS:
+        known.popitem(last=False)
 
 
 def _least_gap_us(policy: Policy) -> int:

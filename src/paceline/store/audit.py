@@ -107,6 +107,11 @@ def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
     beyond = exists().where(
         ledger.c.delivery_id == deliveries.c.id, ledger.c.attempt > deliveries.c.attempts
     )
+    uncounted = exists().where(
+        ledger.c.delivery_id == deliveries.c.id,
+        ledger.c.outcome == OutcomeKind.ACCEPTED.value,
+        ledger.c.part >= deliveries.c.parts_done,
+    )
     return [
         ("but still due", and_(deliveries.c.due_at.is_not(None), ~waiting)),
         (
@@ -119,4 +124,5 @@ def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
         ),
         ("but the ledger has no intent of its last attempt", and_(attempted, ~intent)),
         ("but the ledger has attempts it does not know of", beyond),
+        ("but the ledger has an accepted part that it does not count", uncounted),
     ]

@@ -11,9 +11,10 @@ from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
-from paceline.core.states import ACCOUNT, AccountState, DeliveryState
-from paceline.engine.catalogue import Catalogue
+from paceline.core.states import ACCOUNT, DeliveryState
+from paceline.engine.catalogue import Catalogue, limits_changed
 from paceline.engine.ports import Account, Providers, Tx
+from paceline.engine.runs import end_if_done
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 
@@ -58,7 +59,7 @@ class AccountChange:
 def add(tx: Tx, new: NewAccount, house: House, at: Instant) -> Account:
     if not NAME.fullmatch(new.name):
         raise InputError(
-            f"'{new.name}' cannot be an account's name",
+            f"{new.name!r} cannot be an account's name",
             key="name",
             hint="Use letters, digits and . _ @ + - (64 at most, not starting with a sign)",
         )
@@ -97,10 +98,7 @@ def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) ->
     if wish.address is not None:
         changes["address"] = wish.address
     tx.accounts.update(account.id, **changes)
-    if account.state is AccountState.LIMIT_REACHED:
-        # The limit may be higher now. The cap gate decides; the label is set again if it is not.
-        tx.accounts.move(account.id, "resume")
-    tx.lanes.touch(account.id, at)
+    limits_changed(tx, account, at)
     tx.events.add("account.changed", f"{name} changed", at=at, account_id=account.id)
     return tx.accounts.get(account.id)
 
@@ -165,7 +163,22 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
         tx.deliveries.move_all(
             run.id, "cancel", at=at, reason=f"account {name} removed", account_id=account.id
         )
+        _leave_doubts_to_a_person(tx, run.id, account)
     tx.accounts.update(account.id, removed_at=at)
+    for run in restored.runs if restored is not None else ():
+        end_if_done(tx, run.id, at)
     tx.lanes.touch(account.id, at)
     tx.events.add("account.removed", f"{name} removed", at=at, account_id=account.id)
     return account
+
+
+def _leave_doubts_to_a_person(tx: Tx, run_id: int, account: Account) -> None:
+    """Nobody will ask the provider any more on behalf of an account that is gone."""
+    after_id, state = 0, DeliveryState.UNKNOWN
+    while page := tx.deliveries.page(
+        run_id=run_id, account_id=account.id, state=state, after_id=after_id
+    ):
+        for delivery in page:
+            reason = f"{delivery.reason}; account {account.name} was removed, held for a person"
+            tx.deliveries.postpone(delivery.id, None, reason)
+        after_id = page[-1].id

@@ -10,18 +10,22 @@ from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
 from paceline.core.states import CAMPAIGN, CampaignState, RunState
 from paceline.core.template import content_variables, render_part
-from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
 from paceline.engine.runs import end_if_done
+
+BY_HAND = ("launch", "pause", "resume", "cancel")
+"""What an operator may ask of a campaign; its other events happen by themselves."""
 
 DIRECT = "(direct)"
 """The standing campaign of messages that belong to no campaign."""
 
 
 def find(tx: Tx, name: str) -> Campaign:
+    """A campaign of that name; the standing ones are nobody's to launch, pause or cancel."""
     campaign = tx.campaigns.find(name)
-    if campaign is None:
+    if campaign is None or campaign.kind != "campaign":
         names = [known.name for known in tx.campaigns.list() if known.kind == "campaign"]
         raise NotFoundError(f"no campaign named '{name}'{did_you_mean(name, names)}")
     return campaign
@@ -38,6 +42,7 @@ def create(
     accounts = [_account(tx, name) for name in spec.accounts]
     for account in accounts:
         _check_capabilities(account, spec.action, spec.content, providers)
+    _check_media(tx, spec.content)
     _check_variables(spec.content, targets)
     campaign = tx.campaigns.add(
         name=spec.name,
@@ -46,12 +51,9 @@ def create(
         settings=spec.settings(),
         at=at,
     )
-    opens_at, closes_at = spec.window_on(at)
     run = tx.runs.add(
         campaign_id=campaign.id,
         window=str(spec.window) if spec.window is not None else None,
-        opens_at=opens_at,
-        closes_at=closes_at,
         priority=spec.priority,
         at=at,
     )
@@ -68,7 +70,6 @@ def _planned(
     at: Instant,
 ) -> Iterator[NewDelivery]:
     start_at = max(spec.start_at or at, at)
-    expires_at = start_at + spec.expire_after_us if spec.expire_after_us is not None else None
     for position, target in enumerate(targets):
         yield NewDelivery(
             run_id=run.id,
@@ -78,7 +79,6 @@ def _planned(
             scheduled_at=start_at,
             fields=dict(target.fields),
             action=spec.action,
-            expires_at=expires_at,
             recipient_hours=spec.recipient_hours_of(target),
         )
 
@@ -104,6 +104,12 @@ def _check_capabilities(
         raise InputError(f"{account.provider} cannot send media", key="parts")
 
 
+def _check_media(tx: Tx, content: Content) -> None:
+    for number, part in enumerate(content.parts, start=1):
+        if part.media and tx.media.get(part.media) is None:
+            raise InputError(f"no file '{part.media}' is stored", key=f"parts[{number}].media")
+
+
 def _check_variables(content: Content, targets: Sequence[Target]) -> None:
     """Every template is filled in for every target now, so that none fails at night."""
     needed = content_variables(content)
@@ -124,11 +130,14 @@ def _check_variables(content: Content, targets: Sequence[Target]) -> None:
 
 
 def launch(tx: Tx, name: str, at: Instant) -> Campaign:
+    """Release every delivery; windows and expiries count from now, however old the draft is."""
     campaign = find(tx, name)
     _move(tx, campaign, "launch", at)
+    timing = Timing.stored(campaign.settings)
     for run in tx.runs.of_campaign(campaign.id):
+        tx.runs.set_window(run.id, *timing.window_on(at))
         tx.runs.move(run.id, "start", at=at)
-        tx.deliveries.release(run.id, at, at)
+        tx.deliveries.release(run.id, at, at, timing.expire_after_us)
         tx.lanes.touch_run(run.id, at)
     tx.events.add("campaign.launched", f"{name} launched", at=at)
     return tx.campaigns.get(campaign.id)
@@ -173,7 +182,7 @@ def _move(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str = "")
     state = tx.campaigns.move(campaign.id, event, at=at, reason=reason)
     if state is None:
         now_is = tx.campaigns.get(campaign.id).state
-        possible = sorted(name for known, name in CAMPAIGN.table if known is now_is)
+        possible = [name for known, name in CAMPAIGN.table if known is now_is and name in BY_HAND]
         raise ConflictError(
             f"campaign {campaign.name} is {now_is}: cannot {event}",
             hint=f"Possible now: {', '.join(possible) or 'nothing'}",
@@ -199,8 +208,9 @@ def send_direct(
     needed = sorted(content_variables(content))
     if needed:
         raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
+    _check_media(tx, content)
     _check_variables(content, [Target(target.strip())])
-    run = _direct_run(tx, at)
+    run = _direct_run(tx, action, at)
     delivery_id = tx.deliveries.add_one(
         NewDelivery(
             run_id=run.id,
@@ -218,10 +228,12 @@ def send_direct(
     return delivery_id
 
 
-def _direct_run(tx: Tx, at: Instant) -> Run:
-    campaign = tx.campaigns.find(DIRECT)
+def _direct_run(tx: Tx, action: str, at: Instant) -> Run:
+    """One standing run per action type: a cap that is reached holds back its own kind only."""
+    name = DIRECT if action == "message" else f"({DIRECT[1:-1]} {action})"
+    campaign = tx.campaigns.find(name)
     if campaign is None:
-        campaign = tx.campaigns.add(name=DIRECT, kind="direct", content=[], settings={}, at=at)
+        campaign = tx.campaigns.add(name=name, kind="direct", content=[], settings={}, at=at)
         tx.campaigns.move(campaign.id, "launch", at=at)
         return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=at)
     return tx.runs.of_campaign(campaign.id)[0]

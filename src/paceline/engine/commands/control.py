@@ -6,9 +6,10 @@ from typing import Literal
 
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import Instant
-from paceline.core.states import DeliveryState, RunState
+from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery, Tx
 from paceline.engine.recovery import record_absence, record_presence
+from paceline.engine.runs import end_if_done, reopen_for
 
 Resolved = Literal["sent", "resend", "failed"]
 
@@ -47,18 +48,9 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
         tx.deliveries.move(delivery_id, "fail", at=at, reason="given up by an operator")
     else:
         raise InputError(f"cannot resolve as '{verdict}'", hint="Say sent, resend or failed")
-    _reopen_run(tx, delivery, at)
+    reopen_for(tx, delivery_id, at)
+    end_if_done(tx, delivery.run_id, at)
     tx.lanes.touch(delivery.account_id, at)
     text = f"delivery {delivery_id} resolved by hand: {verdict}"
     tx.events.add("unknown.resolved", text, at=at, delivery_id=delivery_id)
     return tx.deliveries.get(delivery_id)
-
-
-def _reopen_run(tx: Tx, delivery: Delivery, at: Instant) -> None:
-    """A run that had ended goes on if a resolved delivery is to be sent again."""
-    if tx.deliveries.get(delivery.id).due_at is None:
-        return
-    run = tx.runs.get(delivery.run_id)
-    if run.state in (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED):
-        tx.runs.move(run.id, "retry", at=at)
-        tx.campaigns.move(run.campaign_id, "retry", at=at)

@@ -111,6 +111,10 @@ class Runs(Protocol):
 
     def of_campaign(self, campaign_id: int) -> list[Run]: ...
 
+    def set_window(
+        self, run_id: int, opens_at: Instant | None, closes_at: Instant | None
+    ) -> None: ...
+
     def move(
         self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
     ) -> RunState | None: ...
@@ -139,8 +143,13 @@ class Deliveries(Protocol):
         """``NotFoundError`` if there is none."""
         ...
 
-    def release(self, run_id: int, due_at: Instant, at: Instant) -> int:
-        """``planned → ready`` for a whole run, due at the later of ``due_at`` and the plan."""
+    def release(
+        self, run_id: int, due_at: Instant, at: Instant, expire_after_us: int | None = None
+    ) -> int:
+        """``planned → ready`` for a whole run, due at the later of ``due_at`` and the plan.
+
+        With ``expire_after_us`` each expires so long after it falls due.
+        """
         ...
 
     def move(

@@ -1,0 +1,241 @@
+"""Choosing: which delivery of an account goes next, and what becomes of those that cannot go.
+
+Goes through the runs in turn and does one thing: starts a delivery, skips one, looks into a doubt.
+When to come back is answered to the lane; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from paceline.core.errors import ProviderError
+from paceline.core.instants import SECOND, Instant
+from paceline.core.model import Ask, Go, Refuse, Wait
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine import lane_writes, recovery
+from paceline.engine.agenda import RunQueue, reserving
+from paceline.engine.context import LaneContext
+from paceline.engine.drivers import LazyDriver
+from paceline.engine.memory import LaneMemory
+from paceline.engine.outbox import Outbox
+from paceline.engine.ports import Delivery, Lease, Work
+from paceline.engine.sender import Sender
+from paceline.engine.settling import Flight
+
+T = TypeVar("T")
+
+REFUSED_PAUSE_US = SECOND
+
+GO = Go()
+"""Something was done: come back at once."""
+
+OWN_GATES = frozenset({"recipient-hours", "frequency"})
+"""Gates that concern one delivery only: it steps aside, the next one is asked."""
+
+log = structlog.get_logger("paceline.lane")
+
+
+class Chooser:
+    """One lane's choice of what to do next."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        memory: LaneMemory,
+        outbox: Outbox,
+        lease: Lease,
+        *,
+        sender: Sender,
+        driver: LazyDriver,
+    ) -> None:
+        self._context = context
+        self._journal = context.journal
+        self._clock = context.clock
+        self._memory = memory
+        self._outbox = outbox
+        self._lease = lease
+        self._sender = sender
+        self._driver = driver
+        self._log = log.bind(account=memory.account.name)
+        self._not_before_at: Instant = 0
+
+    async def start_next(self, now: Instant) -> Instant | None:
+        """Start the next delivery that may go; else the earliest instant at which one may."""
+        self._memory.waiting_for = None
+        if self._memory.stopped:
+            return None
+        if now < self._not_before_at:
+            return self._not_before_at
+        wake_at: Instant | None = None
+        for queue in self._memory.agenda.in_turn():
+            verdict = await self._serve(queue, now)
+            if isinstance(verdict, Go):
+                return now
+            if isinstance(verdict, Wait):
+                self._memory.waiting_for = self._memory.waiting_for or verdict
+                wake_at = earlier(wake_at, verdict.until_at)
+            else:
+                wake_at = earlier(wake_at, queue.next_due_at)
+                await self._look_for_end(queue)
+        return wake_at
+
+    async def _serve(self, queue: RunQueue, now: Instant) -> Go | Wait | None:
+        """Do one thing for a run, or say what the run waits for; None if nothing is due.
+
+        One thing only: between two of them the lane looks up, at its lease, at a stop, at whatever
+        somebody has changed.
+        """
+        memory = self._memory
+        if queue.must_read(now):
+            await self._outbox.flush(self._sender.flying)
+        delivery = await queue.head(now)
+        if delivery is None:
+            return None
+        if delivery.state is DeliveryState.UNKNOWN:
+            await self._resolve(queue, delivery)
+            return GO
+        if queue.run.state is RunState.CANCELLED:
+            await self._cancel(queue, delivery)
+            return GO
+        content = queue.content_of(delivery)
+        ask = queue.ask(delivery, content)
+        needed = reserving(ask, self._sender.unsent_parts)
+        verdict = memory.pacer.verdict(now, memory.usage, needed)
+        if isinstance(verdict, Refuse):
+            await self._give_up(queue, delivery, verdict)
+        elif isinstance(verdict, Wait) and self._waits_for_itself(now, needed, verdict):
+            await self._step_aside(queue, delivery, verdict)
+        elif isinstance(verdict, Wait):
+            return verdict
+        elif memory.policy.per_recipient is not None and self._sender.writes_to(delivery.target):
+            return Wait(None, "frequency", "recipient is being written to")
+        elif await self._contacted_meanwhile(queue, delivery, now):
+            return GO
+        else:
+            queue.pop()
+            memory.agenda.served(queue)
+            flight = Flight(
+                delivery=delivery,
+                content=content,
+                ask=ask,
+                attempt=delivery.attempts + 1,
+                part=delivery.parts_done,
+                policy_id=memory.account.policy_id,
+            )
+            await self._open()
+            await self._sender.start(flight)
+            if self._outbox.refusals > 1:
+                # Not because of something that has changed, or reading it again would have helped:
+                # by the database's clock our lease may be over. It is renewed in a moment.
+                self._not_before_at = now + REFUSED_PAUSE_US
+        return GO
+
+    async def _open(self) -> None:
+        timeout_us = self._memory.policy.timeout_us
+        try:
+            async with asyncio.timeout(timeout_us / SECOND):
+                await self._driver.open()
+        except TimeoutError:
+            text = f"{self._memory.account.name} could not be opened in {timeout_us / SECOND:g} s"
+            raise ProviderError(text) from None
+
+    async def _give_up(self, queue: RunQueue, delivery: Delivery, verdict: Refuse) -> None:
+        """Skip what can never go; a closed window ends the whole rest of the run here."""
+        now, run, account = self._clock.now(), queue.run, self._memory.account
+        if verdict.gate == "window":
+            await self._outbox.flush(self._sender.flying)
+            count = await self._write(
+                lambda tx: tx.deliveries.move_all(
+                    run.id, "skip", at=now, reason=verdict.why, account_id=account.id
+                )
+            )
+            queue.forget()
+            self._log.info("skipped the rest", run=run.id, deliveries=count, why=verdict.why)
+            return
+        queue.pop()
+        await self._write(
+            lambda tx: tx.deliveries.move(delivery.id, "skip", at=now, reason=verdict.why)
+        )
+        self._log.info("skipped", run=run.id, delivery=delivery.id, why=verdict.why)
+
+    async def _cancel(self, queue: RunQueue, delivery: Delivery) -> None:
+        """A delivery that was under way when its campaign was cancelled, and came back unsent."""
+        queue.pop()
+        now, reason = self._clock.now(), queue.run.reason
+        await self._write(
+            lambda tx: tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
+        )
+
+    def _waits_for_itself(self, now: Instant, ask: Ask, verdict: Wait) -> bool:
+        """Whether the delivery waits longer than others would have to that want the same."""
+        if verdict.gate in OWN_GATES:
+            return True
+        if verdict.until_at is None or not (ask.recipient_hours or ask.contacted):
+            return False
+        plain = replace(ask, recipient_hours=None, contacted=())
+        others = self._memory.pacer.verdict(now, self._memory.usage, plain)
+        return isinstance(others, Wait) and others.until_at != verdict.until_at
+
+    async def _contacted_meanwhile(self, queue: RunQueue, delivery: Delivery, now: Instant) -> bool:
+        """Whether another campaign or account has written to the recipient since we looked."""
+        if self._memory.policy.per_recipient is None or delivery.reply:
+            return False
+        await self._outbox.flush(self._sender.flying)
+        return await queue.contacted_anew(delivery.target, now)
+
+    async def _step_aside(self, queue: RunQueue, delivery: Delivery, verdict: Wait) -> None:
+        """Move a delivery that waits for its own sake out of the way of those that need not."""
+        queue.pop()
+        until_at, why = verdict.until_at, verdict.why
+        await self._write(lambda tx: tx.deliveries.postpone(delivery.id, until_at, why))
+        if until_at is not None:
+            queue.expect(until_at)
+
+    async def _resolve(self, queue: RunQueue, delivery: Delivery) -> None:
+        queue.pop()
+        await self._open()
+        resolution = await recovery.resolve(
+            self._context, self._memory, self._lease, self._driver, delivery
+        )
+        if resolution.due_at is not None:
+            queue.expect(resolution.due_at)
+        queue.closing_checked = False
+        self._outbox.stale = self._outbox.stale or resolution.slot_returned
+
+    async def _look_for_end(self, queue: RunQueue) -> None:
+        """When nothing of a run waits here any more, see whether the whole run is over."""
+        run = queue.run
+        if queue.closing_checked or queue.next_due_at is not None or run.kind == "direct":
+            return
+        if self._sender.serves(run.id):
+            return
+        await self._outbox.flush(self._sender.flying)
+        queue.closing_checked = True
+        await self.end_runs([run.id])
+
+    async def end_runs(self, run_ids: Iterable[int]) -> None:
+        """End those of these runs of which nothing can move by itself any more."""
+        for run_id in sorted(run_ids):
+            ended = await self._journal.write(
+                partial(lane_writes.end_run, run_id=run_id, now=self._clock.now())
+            )
+            if ended is not None:
+                self._memory.agenda.drop(run_id)
+                self._log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+
+    async def _write(self, work: Work[T]) -> T:
+        """Change deliveries beside the message path, provided that the lane is still ours."""
+        return await self._journal.write(lane_writes.held(self._lease, work))
+
+
+def earlier(one: Instant | None, other: Instant | None) -> Instant | None:
+    """The earlier of two instants, either of which may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
