@@ -1,13 +1,30 @@
 """The demo, as a newcomer runs it: the whole of it, judged by its own report."""
 
 import json
+import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+import structlog
 
+from paceline import logs
 from paceline.core.errors import InputError
 from paceline.demo import ACCOUNTS, main, picture
+
+
+@pytest.fixture(autouse=True)
+def logs_as_the_command_line_has_them() -> Iterator[None]:
+    """The demo is called in this process, where nobody has said yet that logs go to stderr."""
+    before, root = structlog.get_config(), logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    logs.configure()
+    yield
+    for handler in [known for known in root.handlers if known not in handlers]:
+        root.removeHandler(handler)
+    root.setLevel(level)
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,9 @@ class StillClock:
         self.now_at = max(self.now_at, at)
         await asyncio.sleep(0)
 
+    async def sleep(self, us: int) -> None:
+        await self.sleep_until(self.now_at + us)
+
 
 @dataclass(frozen=True)
 class Answer:

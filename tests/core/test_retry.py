@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from paceline.core.errors import InputError
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
-from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.outcome import HANDLE_GONE, Outcome, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.retry import (
     ASK_AFTER_US,
@@ -54,6 +54,18 @@ def test_permanent_never_comes_back_and_only_a_bounce_suppresses() -> None:
     assert after(K.REJECTED) == Consequence("fail", reason="because")
     assert after(K.BOUNCED) == Consequence("bounce", reason="because", suppresses=True)
     assert [kind for kind in OutcomeKind if after(kind).suppresses] == [K.BOUNCED]
+
+
+@pytest.mark.parametrize("code", sorted(HANDLE_GONE))
+def test_a_file_that_is_gone_climbs_the_ladder_like_a_passing_failure(code: str) -> None:
+    def then(kind: OutcomeKind, retries: int) -> Consequence:
+        outcome = Outcome(kind, "because", code)
+        return consequence(outcome, retries=retries, setbacks=0, policy=DEFAULT, now=NOW)
+
+    for retries in range(5):
+        assert then(K.REJECTED, retries) == then(K.TRANSIENT, retries)
+    assert then(K.REJECTED, 0).event == "retry"
+    assert then(K.BOUNCED, 0).event == "bounce", "only of a refusal does the code say so"
 
 
 def test_throttled_waits_for_retry_after_or_60_seconds_and_goes_slower() -> None:

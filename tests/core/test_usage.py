@@ -311,3 +311,57 @@ def test_usage_is_never_changed_in_place() -> None:
     usages.settle(usage, MAIL, Outcome(K.REJECTED), NOW, 7)
     usages.hold(usage, NOW + DAY, "x", NOW)
     assert json.dumps(usages.encode(usage)) + str(usage.day) + str(usage.week) == text
+
+
+# ---------------------------------------------------------------------- holds and wrong clocks
+
+
+def test_a_whole_web_page_is_no_reason() -> None:
+    held = usages.hold(Usage(), NOW + HOUR, "<html>" + "x" * 2_000_000, None)
+    assert len(held.hold_reason) == usages.REASON_LENGTH
+    assert held.hold_reason.startswith("<html>")
+
+
+def test_the_reason_of_a_hold_is_forgotten_with_the_first_send_after_it() -> None:
+    held = usages.hold(Usage(), NOW + HOUR, "slow down", NOW)
+    during = usages.spend(held, FAST, MAIL, NOW, RNG)
+    assert during.hold_reason == "slow down"
+    for after in (
+        usages.spend(held, FAST, MAIL, NOW + HOUR, RNG),
+        usages.spend_part(held, FAST, MAIL, NOW + HOUR),
+    ):
+        assert (after.hold_reason, after.setbacks) == ("", 1)
+        assert after.throttled_at == NOW
+
+
+def test_what_an_honest_clock_wrote_is_plausible() -> None:
+    for policy in (COLD, FAST):
+        usage = spent(policy, NOW, NOW, NOW)
+        usage = usages.hold(usage, NOW + 30 * DAY, "banned", NOW)
+        assert usages.plausible(usage, policy, NOW) is usage
+    assert usages.plausible(Usage(), FAST, NOW) == Usage()
+
+
+def test_what_a_wrong_clock_wrote_holds_nobody_up_once_it_is_right() -> None:
+    wrong = NOW + 365 * DAY
+    usage = usages.hold(spent(FAST, wrong, wrong), wrong + MINUTE, "slow down", wrong)
+    sane = usages.plausible(usage, FAST, NOW)
+    assert sane.last_at == NOW
+    assert sane.throttled_at == NOW
+    assert sane.hold_until_at == NOW + usages.LONGEST_HOLD_US
+    slowest_us = usages.spend(sane, FAST, MAIL, sane.tat_at, RNG).tat_at - sane.tat_at
+    assert NOW < sane.tat_at <= NOW + 3 * 2 * max(slowest_us, SECOND)
+    assert usages.plausible(sane, FAST, NOW) == sane
+    plain = usages.plausible(spent(FAST, wrong), FAST, NOW)
+    assert plain.tat_at == NOW + 3 * SECOND, "a full burst behind, as after three sends at once"
+    assert usages.plausible(spent(COLD, wrong), COLD, NOW).tat_at == NOW
+
+
+@given(ahead_us=st.integers(0, 3650 * DAY), sends=st.integers(1, 5))
+def test_a_plausible_usage_is_never_freer_than_three_sends_at_once(
+    ahead_us: int, sends: int
+) -> None:
+    usage = spent(FAST, *[NOW + ahead_us] * sends)
+    sane = usages.plausible(usage, FAST, NOW)
+    assert sane.tat_at == min(usage.tat_at, NOW + 3 * SECOND)
+    assert (sane.gap_us, sane.day, sane.week) == (usage.gap_us, usage.day, usage.week)

@@ -229,6 +229,10 @@ class _StandingClock:
         await self._clock.sleep_until(at)
         await self._host.pass_gate()
 
+    async def sleep(self, us: int) -> None:
+        await self._clock.sleep(us)
+        await self._host.pass_gate()
+
 
 class _StandingRunner:
     """Runs store calls inline, unless the host stands still before or after one."""

@@ -36,7 +36,7 @@ def test_a_run_is_told_as_it_went(
     async def script(world: World) -> None:
         world.account(policy={"rate": "60/min"})
         world.campaign(targets=[Target(name) for name in targets])
-        await finish(world)
+        await finish(world, within_us=10 * SECOND)
         run = the_run(world)
         assert (run.state, run.summary) == (state, summary)
         assert run.finished_at is not None
@@ -167,6 +167,7 @@ def test_a_person_settles_a_doubt_and_the_run_follows(
         (lost,) = in_state(world, DeliveryState.UNKNOWN)
         now = world.clock.now()
         world.write(lambda tx: control.resolve_unknown(tx, lost.id, verdict, now))
+        assert world.state() == ("running" if verdict == "resend" else "finished")
         await finish(world, process=process, within_us=MINUTE)
         assert the_run(world).state == run
 

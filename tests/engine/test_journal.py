@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from paceline.core.errors import StoreUnavailable
+from paceline.core.errors import StoreConflict, StoreUnavailable
 from paceline.core.instants import MINUTE
 from paceline.core.states import DeliveryState
 from paceline.engine.clock import LoopClock
@@ -269,6 +269,44 @@ def test_bad_work_beside_a_lane_does_not_stop_the_lane(worlds: Worlds) -> None:
         assert isinstance(bad, ZeroDivisionError)
         assert isinstance(good, LaneResult)
         assert good.intended
+
+    play(worlds, script)
+
+
+# ---------------------------------------------------------------------- in each other's way
+
+
+def test_a_group_that_was_in_the_way_is_tried_again_as_a_whole(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        def trip(commit: int, moment: str) -> None:
+            if commit == 1 and moment == "before":
+                raise StoreConflict("deadlock detected")
+
+        store = TrippedStore(world.store, trip)
+        works = [put(f"k{n}", n) for n in range(5)]
+        answers = await asyncio.gather(*map(journal_on(store).write, works))
+        assert answers == [f"k{n}" for n in range(5)]
+        assert store.commits == 2
+        assert settings(world.store, "k0", "k4") == [0, 4]
+
+    play(worlds, script)
+
+
+def test_a_group_in_the_way_twice_is_replayed_and_one_conflict_ends_no_other(
+    worlds: Worlds,
+) -> None:
+    async def script(world: World) -> None:
+        def trip(commit: int, moment: str) -> None:
+            # The group twice, then twice the second of its three units.
+            if commit in (1, 2, 4, 5) and moment == "before":
+                raise StoreConflict("deadlock detected")
+
+        store = TrippedStore(world.store, trip)
+        works = [put(key, 1) for key in "abc"]
+        answers = await asyncio.gather(*map(journal_on(store).write, works), return_exceptions=True)
+        assert [answers[0], type(answers[1]), answers[2]] == ["a", StoreConflict, "c"]
+        assert store.commits == 6
+        assert settings(world.store, "a", "b", "c") == [1, None, 1]
 
     play(worlds, script)
 

@@ -39,6 +39,9 @@ class TwoClocks:
     async def sleep_until(self, at: Instant) -> None:
         self.pass_by(max(0, at - self.at))
 
+    async def sleep(self, us: int) -> None:
+        self.pass_by(us)
+
     def pass_by(self, us: int) -> None:
         self.at += us
         self.us += us

@@ -1,5 +1,7 @@
 """The message path from end to end: a campaign is sent, once, in order, and everything adds up."""
 
+from itertools import pairwise
+
 from paceline.core.instants import SECOND
 from paceline.core.model import Part
 from tests.engine.world import World
@@ -28,7 +30,7 @@ def test_a_rate_is_kept_and_nothing_is_wasted(world: World) -> None:
 
     world.play(script)
     called = [effect.called_at for effect in world.calls()]
-    gaps = [later - earlier for earlier, later in zip(called, called[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(called)]
     assert gaps == [1_500_000] * 19
 
 
@@ -49,4 +51,4 @@ def test_parts_of_one_message_keep_their_order_and_each_takes_a_token(world: Wor
     assert all(parts == [0, 1, 2] for parts in order.values())
     assert len(order) == 6
     called = [effect.called_at for effect in world.calls()]
-    assert min(b - a for a, b in zip(called, called[1:], strict=False)) >= SECOND
+    assert min(b - a for a, b in pairwise(called)) >= SECOND

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import MINUTE, SECOND
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.model import Part
 from paceline.providers.registry import Registry
 from tests.engine.doubles import Double, Watcher, hanging, raising
@@ -45,7 +45,7 @@ def test_a_driver_that_raises_leaves_a_doubt_and_crashes_nothing(
         watcher = Watcher()
         provider = double(world, send=raising(error, times=1))
         process = world.process(observer=watcher, providers=provider.registry())
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert not watcher.crashes
         assert world.counts() == {"unknown": 1, "sent": 3}
@@ -60,7 +60,7 @@ def test_a_driver_that_raises_when_asked_is_asked_again(worlds: Worlds) -> None:
         watcher = Watcher()
         provider = double(world, find=raising(asyncio.CancelledError(), times=1))
         process = world.process(observer=watcher, providers=provider.registry())
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert provider.called["find"] == 2
         assert not watcher.crashes
@@ -79,7 +79,7 @@ def test_an_upload_that_raises_is_made_again_and_crashes_nothing(worlds: Worlds)
         watcher = Watcher()
         provider = double(world, upload=raising(ConnectionResetError("reset"), times=1))
         process = world.process(observer=watcher, providers=provider.registry())
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert provider.called["upload"] == 2
         assert not watcher.crashes
@@ -99,7 +99,7 @@ def test_a_driver_that_does_not_close_holds_up_nobody(worlds: Worlds, act: Any) 
         watcher = Watcher()
         provider = double(world, close=act)
         process = world.process(observer=watcher, providers=provider.registry())
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         world.campaign(2, name="again")
         await world.until_finished("again", within_us=MINUTE)
         await process.stop()
@@ -146,7 +146,7 @@ def test_an_account_that_cannot_be_opened_now_is_tried_again_later(
         provider = double(world, open=act)
         process = world.process(observer=watcher, providers=provider.registry())
         began_at = world.clock.now()
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert not watcher.crashes
         assert world.calls()[0].called_at - began_at >= after_us
@@ -198,7 +198,7 @@ def test_a_call_that_hangs_ends_at_the_timeout_and_holds_the_lane_no_longer(
         world.campaign(3)
         provider = double(world, send=hanging(times=1))
         process = world.process(providers=provider.registry())
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert world.counts() == {"unknown": 1, "sent": 2}
         first, second = world.read(lambda tx: tx.deliveries.page())[:2]
@@ -221,7 +221,7 @@ def test_a_call_that_hangs_holds_up_no_call_beside_it(worlds: Worlds) -> None:
         provider = double(world, send=hanging(times=1))
         process = world.process(providers=provider.registry())
         await world.until(lambda: len(world.sends()) == 9, within_us=15 * SECOND)
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert world.counts() == {"unknown": 1, "sent": 9}
 

@@ -116,7 +116,7 @@ def test_the_place_in_a_batch_is_remembered(worlds: Worlds, how: str) -> None:
             await world.wait(SECOND)
             await end(process, how)
             process = world.process()
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         long = [number for number, gap in enumerate(gaps(world), start=1) if gap >= 5 * MINUTE]
         assert long == [3, 6]
@@ -199,7 +199,7 @@ def test_a_takeover_counts_the_call_in_doubt_from_now_and_says_so_at_once(worlds
         await second.kill()
         assert checkpoint(world).tat_at >= taken_at - SECOND + MINUTE
         third = world.process("three")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await third.stop()
         assert called(world)[1] >= taken_at - SECOND + MINUTE
 
@@ -251,7 +251,7 @@ def test_an_upload_that_was_not_put_down_is_made_again_and_nothing_else(worlds: 
         await world.until(lambda: first.dead)
         await first.gone()
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
         assert uploads(world) == ["ann", "ann"]
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from paceline.core.instants import MINUTE, SECOND, parse_instant
+from paceline.core.model import Part, Target
 from tests.engine.world import World
 
 T = TypeVar("T")
@@ -74,6 +75,41 @@ def test_closing_time_is_looked_at_once_more_before_the_call(tmp_path: Path) -> 
     async def script(world: World) -> None:
         world.account(policy={"hours": "Mon-Fri 09:00-18:00 UTC"})
         world.campaign(20)
+        process = world.process()
+        process.journal._writer = SlowRunner(world, 900_000)
+        await world.wait(5 * MINUTE)
+        process.journal._writer = SlowRunner(world, 0)
+        await process.stop()
+
+    world.play(script)
+    assert world.calls()
+    assert all(effect.called_at < closing for effect in world.calls())
+
+
+def test_what_expires_during_the_upload_is_not_sent(world: World) -> None:
+    async def script(world: World) -> None:
+        now = world.clock.now()
+        media = world.write(lambda tx: tx.media.put("a.png", "image/png", b"x", now))
+        world.account(policy={"rate": "60/min"}, upload_latency="20s")
+        part = Part("media", "look", media=media.id)
+        world.campaign(1, parts=(part,), expire_after_us=10 * SECOND)
+        process = world.process()
+        await world.until_finished()
+        await process.stop()
+
+    world.play(script)
+    assert not world.calls()
+    assert world.counts_at_end == {"skipped": 1}
+
+
+def test_the_recipients_closing_time_is_looked_at_once_more_too(tmp_path: Path) -> None:
+    closing = parse_instant("2026-03-02T18:00:00Z")
+    world = World(f"sqlite:///{tmp_path}/world.db", start_at=closing - 5 * SECOND)
+
+    async def script(world: World) -> None:
+        world.account()
+        targets = [Target(f"t{number}", {"zone": "UTC"}) for number in range(20)]
+        world.campaign(targets=targets, recipient_hours="Mon-Fri 09:00-18:00")
         process = world.process()
         process.journal._writer = SlowRunner(world, 900_000)
         await world.wait(5 * MINUTE)

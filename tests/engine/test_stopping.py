@@ -50,7 +50,7 @@ def test_messages_under_way_settle_and_none_is_started_any_more(
         assert left_behind(world) == (0, 0)
         assert not process.running
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
         assert world.counts() == {"sent": 12}
 
@@ -101,7 +101,7 @@ def test_beyond_the_grace_a_message_is_left_between_two_parts_and_continued(
         await world.wait(SECOND)
         await process.stop()
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
         assert [effect.key.rsplit("-", 1)[1] for effect in world.sends()] == ["0", "1", "2"]
         assert world.counts() == {"sent": 1}
@@ -223,11 +223,11 @@ def test_a_stop_hands_back_a_lane_that_waits_out_a_crash(worlds: Worlds) -> None
         world.campaign(5)
         watcher = Watcher()
         process = world.process(observer=watcher)
-        await world.until(lambda: process.supervisor.kill("ann"))
+        await world.until(lambda: process.supervisor.kill("ann"), HOUR)
         await process.stop()
         assert left_behind(world) == (0, 0)
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
 
     worlds.fresh().play(script)
@@ -248,7 +248,7 @@ def test_when_run_is_cancelled_nothing_runs_on(worlds: Worlds) -> None:
         await world.wait(MINUTE)
         assert not [effect for effect in world.calls() if effect.at > cancelled_at]
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
 
     world = worlds.fresh()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paceline.core.errors import StoreError, StoreUnavailable
+from paceline.core.errors import SchemaMismatch, StoreError, StoreUnavailable
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine import lane as lanes
 from paceline.engine.chooser import Chooser
@@ -76,7 +76,7 @@ def test_a_lane_that_is_killed_comes_back_later_each_time_and_at_last_not_at_all
         await world.wait(10 * MINUTE)
         assert len(world.calls("ann")) == calls, "suspended means that nothing is sent"
         world.write(lambda tx: accounts.resume(tx, "ann", world.clock.now()))
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
 
     world = worlds.fresh()
@@ -146,7 +146,7 @@ def test_a_store_that_is_away_when_a_lane_starts_is_no_crash(
         world.campaign(2)
         watcher = Watcher()
         process = world.process(observer=watcher)
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert not watcher.crashes
         assert tries[8] - tries[0] >= 8 * 20 * SECOND
@@ -176,7 +176,7 @@ def test_a_lane_whose_step_never_returns_is_restarted_after_five_minutes(
         await world.until(lambda: bool(watcher.crashes))
         noticed_us = world.clock.now() - hung[0]
         assert 5 * MINUTE <= noticed_us <= 6 * MINUTE + SECOND
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
         assert watcher.crashes == {"ann": 1}
 
@@ -248,7 +248,7 @@ def test_a_process_with_no_room_left_waits_instead_of_spinning(worlds: Worlds) -
         await world.until(lambda: len(world.sends()) >= 20)
         assert len(world.sends(running)) <= 11, "the change reached the lane that runs"
         world.write(lambda tx: accounts.resume(tx, running, world.clock.now()))
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await world.until_finished("other")
         await process.stop()
         assert max(watcher.lanes) == 1
@@ -256,9 +256,7 @@ def test_a_process_with_no_room_left_waits_instead_of_spinning(worlds: Worlds) -
     worlds.fresh().play(script)
 
 
-def test_a_failure_no_waiting_mends_ends_the_process_and_every_lane_with_it(
-    worlds: Worlds,
-) -> None:
+def test_a_store_that_fails_in_any_way_is_waited_for(worlds: Worlds) -> None:
     async def script(world: World) -> None:
         world.account(policy={"rate": "60/min"}, latency="500ms")
         world.campaign(30)
@@ -266,13 +264,40 @@ def test_a_failure_no_waiting_mends_ends_the_process_and_every_lane_with_it(
         process = world.process(store=store)
         await world.until(lambda: len(world.sends()) == 3)
 
-        def damaged() -> None:
-            raise StoreError("the file is damaged")
+        def full() -> None:
+            raise StoreError("the disk is full")
 
-        store.look = damaged
+        sound, store.look = store.look, full
+        await world.wait(10 * MINUTE)
+        assert process.running
+        assert len(world.calls()) <= 4, "nothing is sent that could not be put on record"
+        store.look = sound
+        await world.until_finished(every_us=SECOND, within_us=HOUR)
+        await process.stop()
+
+    world = worlds.fresh()
+    world.play(script)
+    assert sum(world.counts_at_end.values()) == 30
+
+
+@pytest.mark.parametrize("error", [SchemaMismatch("made by a newer version"), KeyError("defect")])
+def test_a_failure_no_waiting_mends_ends_the_process_once_its_messages_have_settled(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min", "concurrency": 3}, latency="3s")
+        world.campaign(30)
+        process = world.process()
+        await world.until(lambda: len(world.calls()) == 3)
+
+        async def fail(due: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(process.supervisor, "_attend", fail)
         await world.until(lambda: not process.running, MINUTE)
-        with pytest.raises(StoreError, match="damaged"):
+        with pytest.raises(type(error)):
             await process.stop()
+        assert set(world.counts()) == {"sent", "ready"}, "what had started is on record"
         calls = len(world.calls())
         await world.wait(MINUTE)
         assert len(world.calls()) == calls

@@ -110,7 +110,7 @@ def test_a_stop_hands_the_lanes_over_at_once(worlds: Worlds) -> None:
         await first.stop()
         stopped_at = world.clock.now()
         await world.until(lambda: owner_of(world) == "two", within_us=1_100_000)
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
         gaps = [later - earlier for earlier, later in pairwise(e.called_at for e in world.calls())]
         assert max(gaps) < 3 * SECOND, "the others did not wait for a lease to run out"
@@ -136,7 +136,7 @@ def test_the_lanes_of_the_dead_are_taken_over_when_their_lease_is_over_and_not_b
         await world.until(lambda: owner_of(world) == "two", every_us=50_000)
         assert row.lease_until_at <= world.clock.now() <= row.lease_until_at + 1_100_000
         assert LEASE_US - 5 * SECOND <= row.lease_until_at - died_at <= LEASE_US
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await second.stop()
         silent = [e for e in world.calls() if died_at < e.called_at < row.lease_until_at]
         assert not silent
@@ -186,7 +186,7 @@ def asleep_before_the_intent(world: World) -> Any:
         second = world.process("two", providers=slow.registry())
         await world.until(lambda: not host.frozen)
         assert (owner_of(world), world.counts()) == ("two", {"ready": 10})
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await first.stop()
         await second.stop()
         judge_lanes(world, latency_us=20_000)
@@ -208,7 +208,7 @@ def asleep_before_the_call(world: World) -> Any:
         await freeze_when(world, host, intends, before=False, us=90 * SECOND)
         assert world.counts() == {"ready": 9, "sending": 1}
         second = world.process("two")
-        await world.until_finished(every_us=SECOND)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
         await world.until(lambda: not host.frozen)
         await world.wait(10 * SECOND)
         await first.stop()
@@ -264,6 +264,28 @@ def test_the_outcome_of_a_sleeper_is_still_recorded(worlds: Worlds, concurrency:
         await first.stop()
         await second.stop()
         assert len(world.calls()) == concurrency
+
+    worlds.fresh().play(script)
+
+
+def test_calls_still_under_way_when_the_lane_is_lost_are_heard_out(worlds: Worlds) -> None:
+    """They answer one after the other, long after the first of them has told that all is lost."""
+
+    async def script(world: World) -> None:
+        policy = {"rate": "60/min", "timeout": "5m", "concurrency": 3}
+        world.account(policy=policy, finds=False, latency="40s")
+        world.campaign(3)
+        host, first = stand(world)
+        await world.until(lambda: host.wire.calls == 3)
+        host.freeze_for(25 * SECOND)
+        second = world.process("two")
+        await world.until(lambda: world.counts() == {"unknown": 3})
+        await world.until(lambda: not host.frozen)
+        assert world.counts() == {"unknown": 3}
+        await world.wait(30 * SECOND)
+        assert world.counts() == {"sent": 3}
+        await first.stop()
+        await second.stop()
 
     worlds.fresh().play(script)
 

@@ -22,12 +22,13 @@ NEW_YORK = ZoneInfo("America/New_York")
 
 
 def test_a_person_is_not_written_to_too_often_and_blocks_nobody(calm: None, world: World) -> None:
-    shared = [Target("eve"), Target("adam"), Target("seth")]
+    # Both campaigns have read ahead by the time one of them comes to the person they share.
+    shared = [Target("adam"), Target("eve"), Target("seth")]
 
     async def script(world: World) -> None:
         world.account(policy={"rate": "60/min", "per_recipient": "1/day"})
         world.campaign(targets=shared)
-        world.campaign(name="again", targets=[Target("eve"), Target("noah")])
+        world.campaign(name="again", targets=[Target("noah"), Target("eve")])
         process = world.process(poll_us=HOUR)
         await world.wait(MINUTE)
         assert sorted(effect.target for effect in world.sends()) == ["adam", "eve", "noah", "seth"]
@@ -103,7 +104,9 @@ def test_a_recipient_who_opens_later_than_the_account_does_not_hold_up_the_morni
     assert hours == {"york": 9, "angeles": 12}
 
 
-def test_hours_that_never_meet_the_recipients_are_told_and_skipped(world: World) -> None:
+def test_hours_that_never_meet_the_recipients_are_told_and_skipped(
+    calm: None, world: World
+) -> None:
     async def script(world: World) -> None:
         world.account(policy={"hours": "Mon-Fri 09:00-17:00 UTC"})
         world.campaign(

@@ -8,6 +8,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Target
 from tests.engine.scenes import (
     TWO_PARTS,
+    change,
     finish,
     say,
     sql,
@@ -130,7 +131,7 @@ BREACHES: dict[str, tuple[str, Plan, Tamper, str]] = {
         "never lost",
         plain(),
         changes("UPDATE deliveries SET parts_done = 0 WHERE id = 2"),
-        "delivery 2 is sent but the ledger has an accepted part that it does not count",
+        "delivery 2 does not count its accepted part 0",
     ),
     "too fast": (
         "never over",
@@ -312,8 +313,9 @@ def test_what_waits_for_a_person_is_not_stuck(world: World, reason: str) -> None
 
 def test_what_no_cap_will_ever_have_room_for_is_not_stuck_but_explained(world: World) -> None:
     async def script(world: World) -> None:
-        world.account(policy={"daily": {"message": 1}})
+        world.account(policy={"daily": {"message": 2}})
         world.campaign(1, parts=TWO_PARTS)
+        change(world, overrides={"daily": {"message": 1}})
         process = world.process()
         await world.wait(5 * SECOND)
         assert world.read(lambda tx: tx.lanes.get(1)).owner is None

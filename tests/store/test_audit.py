@@ -1,7 +1,9 @@
 """The audit finds what was planted, and nothing where all is well."""
 
 import sqlite3
+from dataclasses import replace
 
+from paceline.core.outcome import unknown
 from paceline.core.states import DeliveryState
 from tests.store.scene import T0, Scene, intent, settlement
 
@@ -45,6 +47,32 @@ def test_a_part_accepted_twice_is_found(scene: Scene) -> None:
     scene.settle(lane, settlement(delivery_id, run_id, attempt=2))
     with scene.store.read() as tx:
         assert tx.audit.accepted_twice() == [(delivery_id, 0, 2)]
+
+
+def test_a_doubt_resolved_as_accepted_is_accepted_once(scene: Scene) -> None:
+    lane, run_id, delivery_id = scene.on_its_way()
+    scene.settle(lane, settlement(delivery_id, run_id, DeliveryState.UNKNOWN, unknown("timeout")))
+    scene.settle(lane, settlement(delivery_id, run_id))
+    with scene.store.write() as tx:
+        resolved = tx.ledger.of_delivery(delivery_id)[2]
+        assert (resolved.kind, resolved.outcome) == ("resolution", "accepted")
+        assert tx.audit.accepted_twice() == []
+        tx.ledger.append(replace(resolved, kind="outcome", attempt=2))
+        assert tx.audit.accepted_twice() == [(delivery_id, 0, 2)]
+
+
+def test_a_delivery_on_its_way_in_a_lane_nobody_holds_is_found(scene: Scene) -> None:
+    lane, _, delivery_id = scene.on_its_way()
+    scene.expire(lane.lease.process_id)
+    with scene.store.write() as tx:
+        assert tx.audit.misplaced() == []  # whoever takes over looks after it
+        tx.lanes.release(lane.lease)
+        assert tx.audit.misplaced() == []  # due now, so somebody takes over in a moment
+    scene.sql("UPDATE lanes SET wake_at = NULL")
+    with scene.store.read() as tx:
+        assert tx.audit.misplaced() == [
+            f"delivery {delivery_id} is sending but nobody holds its lane"
+        ]
 
 
 def test_an_intent_after_the_suppression_is_found(scene: Scene) -> None:

@@ -32,6 +32,15 @@ def test_a_campaign_is_kept_as_it_was_given(scene: Scene) -> None:
             tx.campaigns.get(999_999)
 
 
+def test_campaigns_are_listed_by_state(scene: Scene) -> None:
+    draft, running = _campaign(scene), _campaign(scene, "autumn")
+    with scene.store.write() as tx:
+        tx.campaigns.move(running.id, "launch", at=T0)
+        assert [c.id for c in tx.campaigns.list()] == [draft.id, running.id]
+        assert [c.id for c in tx.campaigns.list(CampaignState.RUNNING)] == [running.id]
+        assert tx.campaigns.list(CampaignState.PAUSED) == []
+
+
 def test_a_campaign_remembers_its_first_launch_and_its_end(scene: Scene) -> None:
     campaign_id = _campaign(scene).id
     with scene.store.write() as tx:

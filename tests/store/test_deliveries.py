@@ -5,6 +5,7 @@ import pytest
 from paceline.core.errors import IllegalTransition, NotFoundError, StoreError
 from paceline.core.states import DELIVERY, DeliveryState
 from paceline.engine.ports import NewDelivery
+from paceline.store.schema import IN_FLIGHT
 from tests.store.scene import T0, Scene, intent, settlement
 
 D = DeliveryState
@@ -207,6 +208,31 @@ def test_contacts_are_remembered_across_accounts(scene: Scene) -> None:
         targets = ["ann@example.com", "bob@example.com", *(f"{n}@x" for n in range(1_500))]
         assert tx.deliveries.contacted(targets, T0 + 15) == {"ann@example.com": (T0 + 20, T0 + 30)}
         assert tx.deliveries.contacted([], 0) == {}
+
+
+def test_what_may_have_reached_somebody_is_a_contact_too(scene: Scene) -> None:
+    run_id, target = scene.run(), "ann@example.com"
+    sending, doubtful, refused, waiting = (
+        scene.delivery(run_id, scene.account(), target=target) for _ in range(4)
+    )
+    for n, delivery_id in enumerate((sending, doubtful, refused)):
+        lane = scene.lane(scene.get(delivery_id).account_id)
+        scene.intend(lane, intent(delivery_id, run_id, at=T0 + 10 * n))
+        if delivery_id != sending:
+            state = D.UNKNOWN if delivery_id == doubtful else D.FAILED
+            scene.settle(lane, settlement(delivery_id, run_id, state, settled_at=T0 + 500))
+    assert scene.state(waiting) is D.READY
+    with scene.store.read() as tx:
+        assert tx.deliveries.contacted([target], T0) == {target: (T0, T0 + 10)}
+        assert tx.deliveries.contacted([target], T0 + 5) == {target: (T0 + 10,)}
+        assert tx.deliveries.contacted([target], T0 + 11) == {}
+
+
+def test_contacts_under_way_are_found_by_their_index(sqlite_scene: Scene) -> None:
+    plan = sqlite_scene.sql(
+        f"EXPLAIN QUERY PLAN SELECT id FROM deliveries WHERE target = 'a' AND {IN_FLIGHT}"
+    )
+    assert "ix_deliveries_in_flight" in plan[0][3]
 
 
 def test_a_hundred_thousand_are_created_without_being_held_in_memory(scene: Scene) -> None:

@@ -8,7 +8,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy import create_engine, exc, text
 
-from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
+from paceline.core.errors import StoreBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.store.database import open_store
 from paceline.store.failures import DATABASE_ERRORS, Place
 from tests.store.scene import T0, Scene
@@ -73,8 +73,13 @@ def test_every_sqlalchemy_error_is_mapped() -> None:
         (psycopg.OperationalError, StoreUnavailable),
         (psycopg.InterfaceError, StoreUnavailable),
         (errors.LockNotAvailable, StoreBusy),
-        (errors.DeadlockDetected, StoreError),
-        (errors.SerializationFailure, StoreError),
+        (errors.DeadlockDetected, StoreConflict),
+        (errors.SerializationFailure, StoreConflict),
+        (errors.QueryCanceled, StoreUnavailable),
+        (errors.ReadOnlySqlTransaction, StoreUnavailable),
+        (errors.OutOfMemory, StoreUnavailable),
+        (errors.SyntaxError, StoreError),
+        (errors.CheckViolation, StoreError),
         (errors.UniqueViolation, StoreError),
         (errors.UndefinedTable, StoreError),
     ],
@@ -90,10 +95,10 @@ def test_what_postgresql_says(kind: type[psycopg.Error], expected: type[StoreErr
         (sqlite3.SQLITE_BUSY, StoreBusy, "locked by another process"),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, StoreBusy, "locked by another process"),
         (sqlite3.SQLITE_LOCKED, StoreBusy, "locked by another process"),
-        (sqlite3.SQLITE_READONLY_DIRECTORY, StoreError, "cannot be written to"),
-        (sqlite3.SQLITE_CANTOPEN, StoreError, "cannot be opened"),
-        (sqlite3.SQLITE_FULL, StoreError, "the disk is full"),
-        (sqlite3.SQLITE_IOERR_FSYNC, StoreError, "the disk reports an error"),
+        (sqlite3.SQLITE_READONLY_DIRECTORY, StoreUnavailable, "cannot be written to"),
+        (sqlite3.SQLITE_CANTOPEN, StoreUnavailable, "cannot be opened"),
+        (sqlite3.SQLITE_FULL, StoreUnavailable, "the disk is full"),
+        (sqlite3.SQLITE_IOERR_FSYNC, StoreUnavailable, "the disk reports an error"),
         (sqlite3.SQLITE_CORRUPT, StoreError, "is damaged"),
         (sqlite3.SQLITE_NOTADB, StoreError, "is not a database"),
         (sqlite3.SQLITE_CONSTRAINT, StoreError, "said"),

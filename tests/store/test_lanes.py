@@ -21,6 +21,10 @@ def _touch(scene: Scene, account_id: int, wake_at: int = PAST) -> None:
         tx.lanes.touch(account_id, wake_at)
 
 
+def _sleep(scene: Scene, account_id: int, wake_at: int) -> None:
+    scene.sql("UPDATE lanes SET wake_at = :at WHERE account_id = :id", at=wake_at, id=account_id)
+
+
 def test_a_new_lane_is_free_and_asleep(scene: Scene) -> None:
     account_id = scene.account()
     with scene.store.read() as tx:
@@ -40,7 +44,6 @@ def test_taking_raises_the_generation_and_clears_the_wake(scene: Scene) -> None:
         assert row is not None
         assert (row.generation, row.owner, row.wake_at) == (1, process_id, None)
         assert tx.lanes.get(account_id) == row
-        assert tx.lanes.owned(process_id) == 1
 
 
 def test_only_one_can_take_a_lane(scene: Scene) -> None:
@@ -70,8 +73,9 @@ def test_due_lanes_are_free_orphaned_or_touched_and_ours(scene: Scene) -> None:
     ours, theirs, dead = scene.process(), scene.process(), scene.process()
     accounts = [scene.account() for _ in range(8)]
     free, later, asleep, touched, quiet, strange, orphan, removed = accounts
-    for account_id, wake_at in ((free, 30), (later, FUTURE), (removed, PAST)):
+    for account_id, wake_at in ((free, 30), (removed, PAST)):
         _touch(scene, account_id, wake_at)
+    _sleep(scene, later, FUTURE)
     for account_id, owner in ((touched, ours), (quiet, ours), (strange, theirs), (orphan, dead)):
         scene.lane(account_id, owner)
     for account_id in (touched, strange):
@@ -90,7 +94,7 @@ def test_the_next_wake_is_that_of_a_free_lane(scene: Scene) -> None:
     free, owned, removed = (scene.account() for _ in range(3))
     scene.lane(owned)
     for account_id, wake_at in ((free, T0 + 30), (owned, T0 + 10), (removed, T0 + 20)):
-        _touch(scene, account_id, wake_at)
+        _sleep(scene, account_id, wake_at)
     with scene.store.write() as tx:
         tx.accounts.update(removed, removed_at=T0)
         assert tx.lanes.next_wake_at() == T0 + 30
@@ -98,12 +102,26 @@ def test_the_next_wake_is_that_of_a_free_lane(scene: Scene) -> None:
 
 def test_a_touch_only_ever_brings_the_wake_forward(scene: Scene) -> None:
     account_id = scene.account()
-    for wake_at, expected in ((T0 + 20, T0 + 20), (T0 + 30, T0 + 20), (T0 + 10, T0 + 10)):
+    for wake_at, expected in ((20, 20), (30, 20), (10, 10)):
         _touch(scene, account_id, wake_at)
         with scene.store.read() as tx:
             assert tx.lanes.get(account_id).wake_at == expected
     with scene.store.read() as tx:
         assert tx.lanes.get(account_id).revision == 3
+
+
+def test_a_clock_that_is_ahead_delays_no_wake(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    scene.delivery(run_id, account_id)
+    with scene.store.write() as tx:
+        for touch in (
+            lambda: tx.lanes.touch(account_id, FUTURE),
+            lambda: tx.lanes.touch_run(run_id, FUTURE),
+            lambda: tx.lanes.touch_all(FUTURE),
+        ):
+            touch()
+            assert tx.lanes.get(account_id).wake_at == tx.now
+    assert _due(scene, scene.process()) == [account_id]
 
 
 def test_a_lane_that_was_touched_is_not_parked(scene: Scene) -> None:

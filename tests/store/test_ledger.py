@@ -44,19 +44,6 @@ def test_a_definite_refusal_gives_its_slot_back(scene: Scene) -> None:
         assert tx.ledger.counts(999_999, T0) == {}
 
 
-def test_bounces_are_counted_among_what_reached_the_provider(scene: Scene) -> None:
-    run_id = scene.run()
-    lane = scene.lane(scene.account())
-    for at, kind in enumerate(
-        [OutcomeKind.ACCEPTED, OutcomeKind.ACCEPTED, OutcomeKind.BOUNCED, OutcomeKind.TRANSIENT]
-    ):
-        _send(scene, lane, run_id, at, Outcome(kind))
-    with scene.store.read() as tx:
-        assert tx.ledger.bounces(lane.account_id, T0) == (3, 1)
-        assert tx.ledger.bounces(lane.account_id, T0 + 2) == (1, 1)
-        assert tx.ledger.bounces(lane.account_id, T0 + 9) == (0, 0)
-
-
 def test_a_row_is_appended_once_and_never_changed(scene: Scene) -> None:
     row = LedgerRow(
         delivery_id=7,

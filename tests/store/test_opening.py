@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url
@@ -18,6 +19,7 @@ from paceline.core.errors import (
     StoreUnavailable,
 )
 from paceline.core.instants import MILLISECOND
+from paceline.engine.ports import Tx
 from paceline.store.database import open_store
 from tests.store.scene import T0, Ticker
 
@@ -216,3 +218,45 @@ def test_a_second_writer_in_the_same_process_waits_its_turn(tmp_path: Path) -> N
             assert len(tx.events.latest(limit=100)) == 40
         patient.close()
     store.close()
+
+
+def test_a_server_that_falls_silent_is_not_waited_for(
+    fresh_postgres_url: Callable[[], str],
+) -> None:
+    store = open_store(fresh_postgres_url())
+    with store.write() as tx:
+        connection: Any = _connection_of(tx)
+        wire = connection.connection.driver_connection.info.get_parameters()
+        assert [wire.get(f"keepalives{name}") for name in ("_idle", "_interval", "_count")] == [
+            "10",
+            "5",
+            "3",
+        ]
+        assert wire.get("tcp_user_timeout") == "20000"
+
+        def shown(name: str) -> object:
+            return connection.exec_driver_sql(f"SHOW {name}").scalar_one()
+
+        assert shown("statement_timeout") == "30s"
+        assert shown("lock_timeout") == "10s"
+        assert shown("idle_in_transaction_session_timeout") == "1min"
+        # What goes over a whole campaign takes as long as it takes.
+        tx.deliveries.move_all(1, "cancel", at=T0)
+        assert shown("statement_timeout") == "0"
+    works: list[Callable[[Tx], object]] = [
+        lambda tx: tx.deliveries.add([], T0),
+        lambda tx: tx.deliveries.release(1, T0, T0),
+        lambda tx: tx.audit.recount(),
+    ]
+    for work in works:
+        with store.write() as tx:
+            connection = _connection_of(tx)
+            assert shown("statement_timeout") == "30s"
+            work(tx)
+            assert shown("statement_timeout") == "0"
+    store.close()
+
+
+def _connection_of(tx: Tx) -> Any:
+    subject: Any = tx.settings
+    return subject._connection

@@ -1,6 +1,11 @@
 """What a lane reads: the queue in its order, what was left behind, and all it begins with."""
 
+from sqlalchemy import create_engine
+
 from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports import NewDelivery
+from paceline.store.path_postgresql import PostgresqlPath
+from paceline.store.path_sqlite import SqlitePath
 from tests.store.scene import CHECKPOINT, T0, Scene, intent, settlement, unit
 
 D = DeliveryState
@@ -22,6 +27,26 @@ def test_due_deliveries_come_oldest_first_and_only_those(scene: Scene) -> None:
         assert tx.path.due(account_id, run_id, T0 + 9, 10) == []
         assert tx.path.next_due_at(account_id, run_id) == T0 + 10
         assert tx.path.next_due_at(other, 999_999) is None
+
+
+def test_what_was_begun_comes_before_what_is_fresh(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    lane = scene.lane(account_id)
+    fresh = [scene.delivery(run_id, account_id, due_at=T0 + n) for n in range(3)]
+    retry, doubt, later = (scene.delivery(run_id, account_id) for _ in range(3))
+    scene.apply(*(unit(lane, intent(d, run_id)) for d in (retry, doubt, later)))
+    scene.settle(
+        lane,
+        settlement(retry, run_id, D.READY, due_at=T0 + 20, parts_done=0),
+        settlement(doubt, run_id, D.UNKNOWN, due_at=T0 + 10, parts_done=0),
+        settlement(later, run_id, D.READY, due_at=T0 + 99, parts_done=0),
+    )
+    with scene.store.read() as tx:
+        found = [d.id for d in tx.path.due(account_id, run_id, T0 + 30, 10)]
+        assert found == [doubt, retry, *fresh]
+        assert [d.id for d in tx.path.due(account_id, run_id, T0 + 30, 3)] == found[:3]
+        assert [d.id for d in tx.path.due(account_id, run_id, T0 + 30, 1)] == [doubt]
+        assert [d.id for d in tx.path.due(account_id, run_id, T0 + 15, 10)] == [doubt, *fresh]
 
 
 def test_a_read_delivery_is_whole(scene: Scene) -> None:
@@ -112,18 +137,33 @@ def test_restoring_gives_everything_a_lane_needs(scene: Scene) -> None:
         assert tx.path.restore(account_id) is None
 
 
-def test_the_queue_is_read_by_its_index(sqlite_scene: Scene) -> None:
-    scene = sqlite_scene
+def test_the_queue_is_read_by_its_indexes(scene: Scene) -> None:
+    """Each half of a page is a walk along its own index: no sorting, nothing read in vain."""
     account_id, run_id = scene.account(), scene.run()
-    for _ in range(50):
-        scene.delivery(run_id, account_id)
+    lane = scene.lane(account_id)
+    with scene.store.write() as tx:
+        plan = (NewDelivery(run_id, account_id, n, f"{n}@x", T0, due_at=T0) for n in range(3_000))
+        tx.deliveries.add(plan, T0)
+    begun = _ids(scene, run_id)[:20]
+    scene.apply(*(unit(lane, intent(d, run_id)) for d in begun))
+    scene.settle(lane, *(settlement(d, run_id, D.READY, due_at=T0) for d in begun))
     scene.store.analyse()
-    plan = scene.sql(
-        "EXPLAIN QUERY PLAN SELECT id FROM deliveries WHERE account_id = 1 AND run_id = 1 "
-        "AND due_at IS NOT NULL AND due_at <= 5 ORDER BY due_at, id LIMIT 5"
-    )
-    assert "ix_deliveries_due" in plan[0][3]
-    assert len(plan) == 1  # no sorting
+    queries = (SqlitePath if scene.kind == "sqlite" else PostgresqlPath).queries
+    values = (account_id, run_id, T0 + 5, 5)
+    _reads_by(scene, queries.begun, values, "ix_deliveries_begun")
+    _reads_by(scene, queries.fresh, values, "ix_deliveries_due")
+
+
+def _reads_by(scene: Scene, query: str, values: tuple[int, ...], index: str) -> None:
+    explain = "EXPLAIN QUERY PLAN" if scene.kind == "sqlite" else "EXPLAIN (COSTS OFF)"
+    engine = create_engine(scene.url)
+    with engine.connect() as connection:
+        plan = [str(row) for row in connection.exec_driver_sql(f"{explain} {query}", values)]
+    engine.dispose()
+    text = "\n".join(plan)
+    assert f"{index} " in text, text
+    assert "sort" not in text.lower(), text
+    assert "b-tree" not in text.lower(), text
 
 
 def _ids(scene: Scene, run_id: int) -> list[int]:

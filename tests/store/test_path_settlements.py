@@ -94,6 +94,49 @@ def test_an_unknown_outcome_is_overtaken_by_a_known_one(scene: Scene) -> None:
     assert scene.settle(lane, settlement(delivery_id, run_id)).settled == (True,)
     assert scene.get(delivery_id).due_at is None
     assert scene.counts(run_id) == {"sent": 1}
+    scene.settle(lane, settlement(delivery_id, run_id))
+    assert scene.ledger(delivery_id) == [
+        (0, 1, "intent", None),
+        (0, 1, "outcome", "unknown"),
+        (0, 1, "resolution", "accepted"),
+    ]
+    with scene.store.read() as tx:
+        assert tx.audit.accepted_twice() == []
+
+
+def test_a_late_refusal_gives_its_slot_back(scene: Scene) -> None:
+    lane, run_id, delivery_id = scene.on_its_way()
+    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"), parts_done=0)
+    late = settlement(delivery_id, run_id, D.FAILED, Outcome(OutcomeKind.REJECTED), parts_done=0)
+    other, further = (scene.delivery(run_id, lane.account_id) for _ in range(2))
+    for fresh in (other, further):
+        scene.intend(lane, intent(fresh, run_id))
+    scene.settle(lane, lost)
+    with scene.store.read() as tx:
+        assert tx.ledger.counts(lane.account_id, T0) == {"message": 3}
+    # Among others in one group, and where a known outcome comes first nothing is resolved.
+    results = scene.apply(
+        unit(lane, settlements=(settlement(other, run_id), late)),
+        unit(lane, settlements=(settlement(further, run_id, D.FAILED),)),
+        unit(lane, settlements=(settlement(further, run_id, D.UNKNOWN, unknown("late")),)),
+    )
+    assert [result.settled for result in results] == [(True, True), (True,), (False,)]
+    with scene.store.read() as tx:
+        assert tx.ledger.counts(lane.account_id, T0) == {"message": 2}
+        resolved = tx.ledger.of_delivery(delivery_id)[-1]
+    assert (resolved.kind, resolved.outcome, resolved.slots) == ("resolution", "rejected", -1)
+    assert (resolved.at, resolved.intent_at) == (T0 + SECOND, T0)
+    for known in (other, further):
+        assert [kind for _, _, kind, _ in scene.ledger(known)] == ["intent", "outcome"]
+
+
+def test_a_doubt_and_its_answer_in_one_group_are_both_written(scene: Scene) -> None:
+    lane, run_id, delivery_id = scene.on_its_way()
+    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"))
+    scene.apply(unit(lane, settlements=(lost, settlement(delivery_id, run_id))))
+    assert scene.state(delivery_id) is D.SENT
+    kinds = [(kind, outcome) for _, _, kind, outcome in scene.ledger(delivery_id)]
+    assert kinds[1:] == [("outcome", "unknown"), ("resolution", "accepted")]
 
 
 def test_progress_moves_only_the_parts(scene: Scene) -> None:

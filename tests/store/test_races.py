@@ -6,13 +6,14 @@ before the other goes on. Nothing here depends on how long anything takes.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from paceline.core.errors import StoreError
-from paceline.core.states import DeliveryState
-from paceline.engine.ports import LaneResult, Tx
+from paceline.core.errors import StoreConflict, StoreError
+from paceline.core.states import RUN, DeliveryState, RunState
+from paceline.engine.ports import LaneResult, NewDelivery, Tx
 from tests.store.scene import T0, Lane, Scene, intent, settlement, unit
 
 D = DeliveryState
@@ -230,6 +231,83 @@ def test_groups_of_two_processes_pass_each_other(
     assert scene.counts(run_id) == {"sent": 48}
     with scene.store.read() as tx:
         assert tx.audit.recount() == []
+
+
+def _counters_held(scene: Scene, account_id: int) -> object:
+    """Whether somebody else has a counter of this account locked; asked without waiting."""
+    engine = create_engine(scene.url)
+    with engine.connect() as connection:
+        free = connection.execute(
+            text("SELECT 1 FROM counters WHERE account_id = :id FOR UPDATE SKIP LOCKED"),
+            {"id": account_id},
+        ).all()
+        every = connection.execute(
+            text("SELECT 1 FROM counters WHERE account_id = :id"), {"id": account_id}
+        ).all()
+    engine.dispose()
+    return len(free) < len(every)
+
+
+@pytest.mark.parametrize("change", ["add", "add_one", "move", "move_all", "postpone", "release"])
+def test_the_lane_is_locked_before_runs_counters_and_deliveries(
+    ready: tuple[Scene, Lane, int, int], pool: ThreadPoolExecutor, change: str
+) -> None:
+    """While an intent holds the lane, nobody who wants it too holds what the intent wants."""
+    scene, lane, run_id, delivery_id = ready
+    planned = scene.run(RunState.WAITING)
+    other = scene.delivery(planned, lane.account_id, due_at=None)
+    new = NewDelivery(run_id, lane.account_id, 7, "ann@example.com", T0, due_at=T0)
+    changes: dict[str, Callable[[Tx], object]] = {
+        "add": lambda tx: tx.deliveries.add([new], T0),
+        "add_one": lambda tx: tx.deliveries.add_one(new, T0),
+        "move": lambda tx: tx.deliveries.move(delivery_id, "skip", at=T0),
+        "move_all": lambda tx: tx.deliveries.move_all(run_id, "cancel", at=T0),
+        "postpone": lambda tx: tx.deliveries.postpone(delivery_id, T0 + 1, "later"),
+        "release": lambda tx: tx.deliveries.release(planned, T0, T0),
+    }
+    with scene.store.write() as tx:
+        tx.path.apply([unit(lane)])
+        late = pool.submit(_in_transaction, scene, changes[change])
+        _until_somebody_waits(scene, late)
+        assert not _counters_held(scene, lane.account_id)
+        (result,) = tx.path.apply([unit(lane, intent(delivery_id, run_id))])
+        assert result.intended
+        tx.lanes.touch(lane.account_id, T0)
+    late.result()
+    assert scene.state(other) is (D.READY if change == "release" else D.PLANNED)
+    with scene.store.read() as tx:
+        assert tx.audit.recount() == []
+
+
+def test_a_run_is_moved_behind_its_campaign(
+    ready: tuple[Scene, Lane, int, int], pool: ThreadPoolExecutor
+) -> None:
+    scene, _, run_id, _ = ready
+    with scene.store.write() as tx:
+        campaign_id = tx.runs.get(run_id).campaign_id
+        tx.campaigns.move(campaign_id, "launch", at=T0)
+        late = pool.submit(
+            _in_transaction, scene, lambda other: other.runs.move(run_id, "cancel", at=T0)
+        )
+        _until_somebody_waits(scene, late)
+        assert tx.runs.move(run_id, "pause", at=T0) is RunState.PAUSED
+    assert late.result() is RUN.table[RunState.PAUSED, "cancel"]
+
+
+def test_a_deadlock_is_told_as_a_conflict(postgres_scene: Scene, pool: ThreadPoolExecutor) -> None:
+    scene = postgres_scene
+    first, second = scene.account(), scene.account()
+
+    def both(a: int, b: int, met: Barrier) -> None:
+        with scene.store.write() as tx:
+            tx.lanes.touch(a, T0)
+            met.wait()
+            tx.lanes.touch(b, T0)
+
+    met = Barrier(2)
+    pending = [pool.submit(both, first, second, met), pool.submit(both, second, first, met)]
+    raised = [found.exception() for found in pending]
+    assert [type(error) for error in raised if error] == [StoreConflict]
 
 
 def test_readers_go_on_while_a_file_is_written(

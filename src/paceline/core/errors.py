@@ -10,7 +10,8 @@ command, or infrastructure that is not there.
     ├── IllegalTransition      a defect: a state change that no table allows
     ├── StoreError             theirs: the database
     │   ├── StoreUnavailable   cannot be reached right now; asking again may work
-    │   │   └── StoreBusy      another process holds the file's lock for too long
+    │   │   ├── StoreBusy      another process holds a lock for too long
+    │   │   └── StoreConflict  two transactions were in each other's way, and ours gave in
     │   └── SchemaMismatch     made by a newer version, or not migrated yet
     ├── ProviderError          theirs: a driver could not open its account
     │   └── ProviderRefused    the provider rejected our credentials
@@ -73,7 +74,11 @@ class StoreUnavailable(StoreError):
 
 
 class StoreBusy(StoreUnavailable):
-    """Another process has held the database file's lock for longer than we wait."""
+    """Another process has held the file's lock, or a row's, for longer than we wait."""
+
+
+class StoreConflict(StoreUnavailable):
+    """A deadlock or a failed serialization: all was undone, and may be tried again at once."""
 
 
 class SchemaMismatch(StoreError):

@@ -35,6 +35,10 @@ REFUSALS = frozenset(OutcomeKind) - {OutcomeKind.ACCEPTED, OutcomeKind.UNKNOWN}
 COUNTS_AS_SENT = frozenset({OutcomeKind.ACCEPTED})
 COUNTS_AS_FAILED = frozenset({OutcomeKind.REJECTED, OutcomeKind.BOUNCED, OutcomeKind.TRANSIENT})
 
+# The codes by which a driver says that the provider no longer has a file uploaded earlier. It is
+# the handle that was refused and not the message: it can be uploaded again.
+HANDLE_GONE = frozenset({"media-expired", "media-unknown"})
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -50,6 +54,11 @@ class Outcome:
     def refused(self) -> bool:
         """Whether the provider certainly does not hold this message."""
         return self.kind in REFUSALS
+
+    @property
+    def handle_gone(self) -> bool:
+        """Whether only the handle of a file was refused, which another upload replaces."""
+        return self.kind is OutcomeKind.REJECTED and self.code in HANDLE_GONE
 
     @property
     def slots(self) -> int:

@@ -49,6 +49,8 @@ def consequence(
     match kind:
         case OutcomeKind.ACCEPTED:
             return Consequence("accept")
+        case OutcomeKind.REJECTED if outcome.handle_gone:
+            return _climb(reason, retries, policy, now)
         case OutcomeKind.REJECTED:
             return Consequence("fail", reason=reason)
         case OutcomeKind.BOUNCED:
@@ -102,7 +104,15 @@ def _banned(outcome: Outcome, reason: str, now: Instant) -> Consequence:
     if asked_us is None:
         return Consequence("retry", now, reason, account_event="suspend")
     until_at = now + asked_us
-    return Consequence("retry", now, reason, account_event="cool_down", account_until_at=until_at)
+    # Held back as well as cooled down: a person may lift the state, but not the provider's ban.
+    return Consequence(
+        "retry",
+        now,
+        reason,
+        hold_until_at=until_at,
+        account_event="cool_down",
+        account_until_at=until_at,
+    )
 
 
 def _wait_us(outcome: Outcome, base_us: int, setbacks: int) -> int:

@@ -14,13 +14,19 @@ from typing import Any
 
 from paceline.core.calendar import day_start_of, week_start
 from paceline.core.health import WINDOW_SIZE, Window, adapted_gap_us, throttled_interval_us
-from paceline.core.instants import Instant
+from paceline.core.instants import DAY, Instant
 from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
 
 RUNS_REMEMBERED = 16
 """Error windows kept per account; the runs that settled longest ago are forgotten first."""
+
+LONGEST_HOLD_US = 30 * DAY
+"""No hold is longer, so one that lies further ahead was made by a clock that was wrong."""
+
+REASON_LENGTH = 300
+"""Some providers answer with a whole web page. The checkpoint is written with every message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Rando
         day_sends=used.day_sends,
         day_bounces=used.day_bounces,
         hold_until_at=usage.hold_until_at,
-        hold_reason=usage.hold_reason,
+        hold_reason=_reason_left(usage, at),
         setbacks=usage.setbacks,
         throttled_at=usage.throttled_at,
         health=usage.health,
@@ -113,6 +119,7 @@ def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
         last_at=usage.last_at if ask.reply else at,
         day=_plus(used.day, ask.counted_as, 1),
         week=_plus(used.week, ask.counted_as, 1),
+        hold_reason=_reason_left(usage, at),
     )
 
 
@@ -198,7 +205,7 @@ def hold(
     return replace(
         usage,
         hold_until_at=until_at if longer else usage.hold_until_at,
-        hold_reason=reason if longer else usage.hold_reason,
+        hold_reason=reason[:REASON_LENGTH] if longer else usage.hold_reason,
         setbacks=usage.setbacks + (not again),
         throttled_at=throttled_at if throttled_at is not None else usage.throttled_at,
     )
@@ -228,6 +235,28 @@ def recounted(
         day_sends=usage.day_sends if same_day else 0,
         day_bounces=usage.day_bounces if same_day else 0,
     )
+
+
+def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
+    """Usage without what only a wrong clock can have written.
+
+    A clock that ran ahead for a minute leaves instants that lie ahead by as much. They would keep
+    the account waiting until the world has caught up; so nothing is left further ahead than an
+    honest send at this very moment would have put it.
+    """
+    rate = policy.rate
+    throttled_at = None if usage.throttled_at is None else min(usage.throttled_at, now)
+    last_at = None if usage.last_at is None else min(usage.last_at, now)
+    sane = replace(
+        usage,
+        last_at=last_at,
+        throttled_at=throttled_at,
+        hold_until_at=min(usage.hold_until_at, now + LONGEST_HOLD_US),
+    )
+    burst = rate.burst if rate is not None else 0
+    furthest_at = now + burst * _interval_us(sane, policy, now)
+    sane = replace(sane, tat_at=min(usage.tat_at, furthest_at))
+    return usage if sane == usage else sane
 
 
 def uncounted(after: Usage, before: Usage) -> Usage:
@@ -269,6 +298,11 @@ def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
     if rate is None:
         return 0
     return throttled_interval_us(policy, rate.interval_us, usage.throttled_at, at)
+
+
+def _reason_left(usage: Usage, at: Instant) -> str:
+    """Why the account is held back, for as long as it is."""
+    return usage.hold_reason if usage.hold_until_at > at else ""
 
 
 def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:

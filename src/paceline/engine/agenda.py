@@ -7,6 +7,7 @@ equal rank take turns.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,16 +49,17 @@ class RunQueue:
         self._page: deque[Delivery] = deque()
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
+        self._expected: list[Instant] = []
 
     @property
     def next_due_at(self) -> Instant | None:
         """When the next delivery falls due, as far as is known here; ``None`` when none waits."""
-        return self._page[0].due_at if self._page else self._next_due_at
+        due = [self._page[0].due_at if self._page else self._next_due_at, *self._expected[:1]]
+        return min((due_at for due_at in due if due_at is not None), default=None)
 
     def expect(self, due_at: Instant) -> None:
         """A delivery of this run will fall due then: a retry, or the end of a doubt."""
-        if self._next_due_at is None or due_at < self._next_due_at:
-            self._next_due_at = due_at
+        heapq.heappush(self._expected, due_at)
         self.closing_checked = False
 
     def pop(self) -> None:
@@ -70,7 +72,13 @@ class RunQueue:
 
     def must_read(self, now: Instant) -> bool:
         """Whether ``head`` will read the store. Whatever the lane has settled must be in there
-        by then, or a retry that is not written yet would be taken for none at all."""
+        by then, or a retry that is not written yet would be taken for none at all.
+
+        What was tried before goes ahead of what was not, so a retry that falls due is not left to
+        wait until the page read ahead is used up.
+        """
+        if self._expected and self._expected[0] <= now:
+            return True
         return not self._page and self._next_due_at is not None and self._next_due_at <= now
 
     async def head(self, now: Instant) -> Delivery | None:
@@ -94,7 +102,9 @@ class RunQueue:
     async def _refill(self, now: Instant) -> None:
         assert self._journal is not None, "a queue without a journal only asks"
         rows, next_due_at, contacted = await self._journal.read(lambda tx: self._read(tx, now))
-        self._page.extend(rows)
+        self._page = deque(rows)
+        while self._expected and (not rows or self._expected[0] <= now):
+            heapq.heappop(self._expected)
         self._next_due_at = next_due_at
         self.contacted = contacted
 

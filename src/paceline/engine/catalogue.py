@@ -72,6 +72,9 @@ def limits_changed(tx: Tx, account: Account, at: Instant) -> None:
     if account.state is AccountState.LIMIT_REACHED:
         # The limit may be higher now. The cap gate decides; the label is set again if it is not.
         tx.accounts.move(account.id, "resume")
+    if tx.accounts.get(account.id).policy.get("warmup") != account.policy.get("warmup"):
+        # A ramp starts on the day it is given, not on the day the account was added.
+        tx.accounts.update(account.id, warm_since_at=at)
     tx.lanes.touch(account.id, at)
 
 

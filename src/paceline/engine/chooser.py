@@ -17,7 +17,7 @@ import structlog
 from paceline.core.errors import ProviderError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Ask, Go, Refuse, Wait
-from paceline.core.states import DeliveryState, RunState
+from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
 from paceline.engine.context import LaneContext
@@ -98,6 +98,9 @@ class Chooser:
         if delivery is None:
             return None
         if delivery.state is DeliveryState.UNKNOWN:
+            if memory.account.state is AccountState.SUSPENDED:
+                # Nobody logs in anywhere for an account that was taken out of service.
+                return Wait(None, "status", "account is suspended")
             await self._resolve(queue, delivery)
             return GO
         if queue.run.state is RunState.CANCELLED:

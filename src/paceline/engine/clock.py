@@ -11,12 +11,16 @@ import time
 from collections.abc import Awaitable, Callable
 
 from paceline.core.instants import DAY, MINUTE, SECOND, Instant
+from paceline.engine.ports import Clock
 
 LONGEST_NAP_US = MINUTE
 """How long the wall clock is trusted. It may be stepped while we sleep, so we look again."""
 
 LONGEST_LOOP_NAP_US = 365 * DAY
 """A loop's time is never stepped; this only keeps the timers in the range of exact floats."""
+
+LEAST_STEP_US = 2 * SECOND
+"""A clock that is only being steered does not get away so far between two looks."""
 
 
 class SystemClock:
@@ -43,6 +47,11 @@ class SystemClock:
         """Returns once ``now() >= at``, and lets others run at least once even if it is past."""
         await _sleep_until(self.now, self._sleep, at, LONGEST_NAP_US)
 
+    async def sleep(self, us: int) -> None:
+        """Returns after so long, whatever becomes of the wall clock meanwhile."""
+        until_us = self.monotonic_us() + us
+        await _sleep_until(self.monotonic_us, self._sleep, until_us, LONGEST_NAP_US)
+
 
 class LoopClock:
     """The running loop's own time, counted from ``epoch_at``.
@@ -63,6 +72,25 @@ class LoopClock:
     async def sleep_until(self, at: Instant) -> None:
         """Returns once ``now() >= at``, and lets others run at least once even if it is past."""
         await _sleep_until(self.now, asyncio.sleep, at, LONGEST_LOOP_NAP_US)
+
+    async def sleep(self, us: int) -> None:
+        """Returns after so long; a loop's time is never stepped."""
+        await self.sleep_until(self.now() + us)
+
+
+class ClockSteps:
+    """Notices that somebody set the wall clock, by what it gained on the monotonic one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_us: int | None = None
+
+    def since_last_look_us(self) -> int:
+        """By how much it was set since the last look; 0 for what is drift or a slow look."""
+        ahead_us = self._clock.now() - self._clock.monotonic_us()
+        stepped_us = 0 if self._ahead_us is None else ahead_us - self._ahead_us
+        self._ahead_us = ahead_us
+        return stepped_us if abs(stepped_us) > LEAST_STEP_US else 0
 
 
 async def _sleep_until(

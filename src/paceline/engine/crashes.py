@@ -9,6 +9,8 @@ from __future__ import annotations
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.engine.ports import Account, Lease, Tx
 
+AWAY_PAUSE_US = 20 * SECOND
+"""How long a lane rests whose provider or store is away."""
 CRASH_PAUSE_US = SECOND
 CRASH_PAUSE_LONGEST_US = 60 * SECOND
 CRASHES_ALLOWED = 5
@@ -36,7 +38,11 @@ class CrashBook:
 def suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -> None:
     """Take the account out of service until a person looks, and give its lane back."""
     tx.settings.fence()
-    if tx.accounts.move(account.id, "suspend", reason=reason) is not None:
-        text = f"{account.name} is suspended: {reason}"
-        tx.events.add("account.suspended", text, at=now, account_id=account.id)
-    tx.lanes.release(lease, now)
+    if tx.accounts.move(account.id, "suspend", reason=reason) is None:
+        # It was out of service already, and yet somebody tried it. Where nothing changes the same
+        # would happen again at once, a login each time, so the lane takes a rest.
+        tx.lanes.release(lease, tx.now + AWAY_PAUSE_US)
+        return
+    text = f"{account.name} is suspended: {reason}"
+    tx.events.add("account.suspended", text, at=now, account_id=account.id)
+    tx.lanes.release(lease)

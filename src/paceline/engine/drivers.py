@@ -1,16 +1,20 @@
 """An account's driver, opened when the first message needs it and not before.
 
 A lane that only finds out that it has to wait, or whose account is suspended, must not log in
-anywhere.
+anywhere. Here too is what bounds every call of a driver: one that neither answers nor lets itself
+be called off is left behind, so that no lane waits for it for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import structlog
 
 from paceline.core.errors import ProviderError
+from paceline.core.instants import SECOND
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import (
     Account,
@@ -25,6 +29,15 @@ from paceline.engine.ports import (
 )
 
 T = TypeVar("T")
+
+CLEAN_UP_US = 5 * SECOND
+"""How long a driver may take to tidy up after a call that was called off."""
+
+log = structlog.get_logger("paceline.driver")
+
+_left_behind: set[asyncio.Future[Any]] = set()
+"""Calls that did not end when they were told to. A loop holds its tasks only weakly, so whoever
+starts one and walks away must keep it, or it may vanish in the middle of a write."""
 
 
 class LazyDriver:
@@ -47,7 +60,7 @@ class LazyDriver:
 
     async def open(self) -> Driver:
         if self._driver is None:
-            self._driver = await _ours(self._provider.open(self._account))
+            self._driver = await _apart(self._provider.open(self._account))
         return self._driver
 
     async def send(self, message: Message) -> Outcome:
@@ -57,12 +70,70 @@ class LazyDriver:
         return await _ours((await self.open()).upload(media, content))
 
     async def find(self, key: str) -> Found:
-        return await _ours((await self.open()).find(key))
+        return await _apart((await self.open()).find(key))
 
     async def close(self) -> None:
         driver, self._driver = self._driver, None
         if driver is not None:
-            await _ours(driver.close())
+            await _apart(driver.close())
+
+
+async def within_time(
+    call: Awaitable[T], timeout_us: int, late: set[asyncio.Future[Any]] | None = None
+) -> T:
+    """What a driver answers within so long; else it is called off, and that is a ``TimeoutError``.
+
+    A driver that goes on cleaning up for more than a few seconds is left to itself. Whoever wants
+    to end such calls later gives the set in which they are to be found.
+    """
+    apart = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({apart}, timeout=timeout_us / SECOND)
+        in_time = apart.done()
+    finally:
+        if not apart.done():
+            await _call_off(apart, late)
+    if not apart.done() or (apart.cancelled() and not in_time):
+        raise TimeoutError
+    return _answer(apart)
+
+
+async def _apart(call: Awaitable[T]) -> T:
+    """The same without a limit of its own, for calls whose caller sets one by cancelling."""
+    apart = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({apart})
+    finally:
+        if not apart.done():
+            await _call_off(apart, None)
+    return _answer(apart)
+
+
+def _answer(apart: asyncio.Future[T]) -> T:
+    if apart.cancelled():
+        raise ProviderError("the driver broke off its own call")
+    return apart.result()
+
+
+async def _call_off(apart: asyncio.Future[Any], late: set[asyncio.Future[Any]] | None) -> None:
+    """Tell a call to end, and wait a little; then keep it where it cannot get lost."""
+    apart.cancel()
+    apart.add_done_callback(_note_end)
+    try:
+        await asyncio.wait({apart}, timeout=CLEAN_UP_US / SECOND)
+    finally:
+        if not apart.done():
+            log.warning("driver does not end a call, leaving it behind")
+            for keeper in (_left_behind, late):
+                if keeper is not None:
+                    keeper.add(apart)
+                    apart.add_done_callback(keeper.discard)
+
+
+def _note_end(apart: asyncio.Future[Any]) -> None:
+    """Nobody waits for its answer any more, but an error must not go unseen."""
+    if not apart.cancelled() and apart.exception() is not None:
+        log.info("driver failed after it was called off", error=repr(apart.exception()))
 
 
 async def _ours(call: Awaitable[T]) -> T:

@@ -3,7 +3,8 @@
 Units of work gather while the last group commits; the next group takes whatever has gathered, so
 there is no timer and no waiting for company. Lanes' units are merged into one statement per kind;
 other work follows in the order it came. If a group fails, its units are replayed one by one, so
-that one bad unit harms no other.
+that one bad unit harms no other; if it was only in another transaction's way, it is tried once more
+as a whole before that.
 
 The store is synchronous. On which thread it runs is the runner's affair: a thread of its own in a
 real process, inline in a simulated one.
@@ -21,7 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import structlog
 
-from paceline.core.errors import StoreUnavailable
+from paceline.core.errors import StoreConflict, StoreUnavailable
 from paceline.engine.observe import Observer, Unobserved
 from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
 
@@ -69,6 +70,7 @@ class _Entry:
     future: asyncio.Future[Any]
     unit: LaneUnit | None = None
     work: Work[Any] | None = None
+    alone: bool = False
 
 
 class GroupJournal:
@@ -96,8 +98,8 @@ class GroupJournal:
     async def submit(self, unit: LaneUnit) -> LaneResult:
         return cast(LaneResult, await self._enqueue(unit=unit))
 
-    async def write(self, work: Work[T]) -> T:
-        return cast(T, await self._enqueue(work=work))
+    async def write(self, work: Work[T], *, alone: bool = False) -> T:
+        return cast(T, await self._enqueue(work=work, alone=alone))
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.run(lambda: _read(self._store, work))
@@ -110,11 +112,11 @@ class GroupJournal:
         self._reader.close()
 
     def _enqueue(
-        self, unit: LaneUnit | None = None, work: Work[Any] | None = None
+        self, unit: LaneUnit | None = None, work: Work[Any] | None = None, *, alone: bool = False
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(_Entry(future, unit, work))
+        self._waiting.append(_Entry(future, unit, work, alone))
         if self._drainer is None:
             self._drainer = loop.create_task(self._drain(), name="journal")
         return future
@@ -122,18 +124,25 @@ class GroupJournal:
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                count = min(len(self._waiting), self._limit)
-                group = [self._waiting.popleft() for _ in range(count)]
+                group = self._next_group()
                 began_us = self._clock.monotonic_us()
                 for entry, answer in zip(group, await self._commit(group), strict=True):
                     _answer(entry.future, answer)
-                self._tell(count, self._clock.monotonic_us() - began_us)
+                self._tell(len(group), self._clock.monotonic_us() - began_us)
         finally:
             self._drainer = None
             # Nobody is left to answer those that wait, and they must not wait for ever.
             for entry in self._waiting:
                 entry.future.cancel()
             self._waiting.clear()
+
+    def _next_group(self) -> list[_Entry]:
+        group = [self._waiting.popleft()]
+        while self._waiting and len(group) < self._limit:
+            if group[0].alone or self._waiting[0].alone:
+                break
+            group.append(self._waiting.popleft())
+        return group
 
     def _tell(self, units: int, took_us: int) -> None:
         try:
@@ -153,11 +162,16 @@ class GroupJournal:
             raise
 
 
-def commit(store: Store, group: list[_Entry]) -> list[Any]:
+def commit(store: Store, group: list[_Entry], *, again: bool = True) -> list[Any]:
     """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
     try:
         with store.write() as tx:
             answers = _apply(tx, group)
+    except StoreConflict as error:
+        # All of it was undone, and whoever was in the way has what it wanted.
+        if again:
+            return commit(store, group, again=False)
+        return [error] if len(group) == 1 else _replay(store, group)
     except StoreUnavailable as error:
         # Nobody's fault, and the same for all: trying one by one would only wait longer.
         return [error] * len(group)
@@ -170,7 +184,8 @@ def _replay(store: Store, group: list[_Entry]) -> list[Any]:
     answers: list[Any] = []
     for entry in group:
         answers += commit(store, [entry])
-        if isinstance(answers[-1], StoreUnavailable):
+        away = isinstance(answers[-1], StoreUnavailable)
+        if away and not isinstance(answers[-1], StoreConflict):
             # It has gone away meanwhile, for those that follow too.
             return answers + [answers[-1]] * (len(group) - len(answers))
     return answers

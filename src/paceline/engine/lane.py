@@ -223,6 +223,7 @@ class Lane:
         if snapshot.row.wake_at is not None:
             await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
         memory = self._memory
+        await recovery.take_back(self._context, memory, self._lease, sender.flying)
         runs, served = memory.agenda.run_ids, memory.agenda.order()
         memory.refresh(snapshot, self._journal, known=memory.usage, served=served)
         # What was the last of a run is no longer on the agenda that was read just now.
@@ -257,9 +258,13 @@ class Lane:
         if memory.account.state in PASSING:
             # Even if nothing is left to send, somebody must take the label off in time.
             wake_at = earlier(wake_at, memory.account.state_until_at)
+        if await recovery.take_back(self._context, memory, self._lease, frozenset()):
+            self._touched = True
+            return self._clock.now()
+        delay_us = None if wake_at is None else max(0, wake_at - self._clock.now())
         parked = await self._journal.write(
             lambda tx: lane_writes.park(
-                tx, self._lease, memory.revision, wake_at, memory.account, waiting_for
+                tx, self._lease, memory.revision, delay_us, memory.account, waiting_for
             )
         )
         if not parked:

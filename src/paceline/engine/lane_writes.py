@@ -71,6 +71,7 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
 
     Where a part was accepted and others follow, the doubt is over and the next part may go.
     """
+    tx.lanes.touch(account_id, now)
     for settlement in late:
         delivery = tx.deliveries.get(settlement.delivery_id)
         going_on = settlement.state is DeliveryState.SENDING
@@ -79,7 +80,6 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
             reason = f"going on after a late answer to part {settlement.part + 1}"
             tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason)
         reopen_for(tx, delivery.id, now)
-    tx.lanes.touch(account_id, now)
 
 
 def with_aftermath(
@@ -168,11 +168,15 @@ def park(
     tx: Tx,
     lease: Lease,
     revision: int,
-    wake_at: Instant | None,
+    delay_us: int | None,
     account: Account,
     waiting_for: Wait | None,
 ) -> bool:
-    """Give the lane back, showing operators that a cap is what it waits for."""
+    """Give the lane back, showing operators that a cap is what it waits for.
+
+    Wakes go by the database's clock. Ours may differ from it, so what counts is how long to wait.
+    """
+    wake_at = None if delay_us is None else tx.now + delay_us
     if not tx.lanes.park(lease, revision, wake_at):
         return False
     capped = waiting_for is not None and waiting_for.gate in ("daily", "weekly")

@@ -12,7 +12,7 @@ import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
-from paceline.engine.ports import Clock, Journal
+from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Tx
 
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
@@ -89,3 +89,18 @@ class ProcessLease:
     def _extend(self, asked_us: int, asked_at: Instant) -> None:
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
         self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US
+
+
+def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow, Account]]:
+    """Own those of these lanes that nobody else has taken meanwhile; with their accounts."""
+    # In one order for everybody, so that no two processes wait for each other.
+    rows = [tx.lanes.take(account_id, process_id) for account_id in sorted(account_ids)]
+    return [(row, tx.accounts.get(row.account_id)) for row in rows if row is not None]
+
+
+def let_go(tx: Tx, account_ids: list[int], process_id: int) -> None:
+    """Free those of these lanes that are ours."""
+    for account_id in sorted(account_ids):
+        row = tx.lanes.get(account_id)
+        if row.owner == process_id:
+            tx.lanes.release(Lease(account_id, process_id, row.generation))

@@ -12,6 +12,7 @@ import structlog
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
+from paceline.engine.drivers import within_time
 from paceline.engine.ports import Account, Clock, Driver, Journal, Media, Tx, Upload, Uploaded
 
 log = structlog.get_logger("paceline.media")
@@ -41,6 +42,7 @@ class Handles:
         self._clock = clock
         self._known: dict[str, Upload] = {}
         self._refused: dict[str, tuple[Outcome, Instant]] = {}
+        self._gone: set[str] = set()
 
     def refused(self, media_id: str) -> Outcome | None:
         """What the last upload failed with, while it is too early to try again."""
@@ -57,14 +59,30 @@ class Handles:
         upload = self._known.get(media_id)
         return upload.handle if upload is not None and _good(upload, self._clock.now()) else None
 
-    async def ensure(self, media_id: str) -> str | Outcome:
+    def forget(self, media_id: str, handle: str | None) -> None:
+        """The provider no longer has this upload: the next message that needs it makes another.
+
+        Several messages may have been under way with it. Only the first of their refusals is about
+        the handle that is used now, so it says which one it means.
+        """
+        upload = self._known.get(media_id)
+        if upload is not None and upload.handle == handle:
+            del self._known[media_id]
+            self._gone.add(media_id)
+            log.info("upload is gone", account=self._account.name, media=media_id)
+
+    async def ensure(self, media_id: str, timeout_us: int) -> str | Outcome:
         """The handle, uploading if need be; an outcome if the provider refused the upload."""
+        if media_id in self._gone:
+            account_id = self._account.id
+            await self._journal.write(lambda tx: tx.media.forget_upload(account_id, media_id))
+            self._gone.discard(media_id)
         stored = await self._journal.read(lambda tx: tx.media.upload_of(self._account.id, media_id))
         if stored is not None and _good(stored, self._clock.now()):
             self._known[media_id] = stored
             return stored.handle
         loaded = await self._journal.read(lambda tx: _load(tx, media_id))
-        answer = await self._upload(loaded)
+        answer = await self._upload(loaded, timeout_us)
         if not isinstance(answer, Uploaded):
             return answer
         upload = Upload(
@@ -74,9 +92,11 @@ class Handles:
         self._known[media_id] = upload
         return upload.handle
 
-    async def _upload(self, loaded: _Loaded) -> Uploaded | Outcome:
+    async def _upload(self, loaded: _Loaded, timeout_us: int) -> Uploaded | Outcome:
         try:
-            return await self._driver.upload(loaded.media, loaded.content)
+            return await within_time(self._driver.upload(loaded.media, loaded.content), timeout_us)
+        except TimeoutError:
+            return transient("upload took too long")
         except Exception as error:
             # A driver must answer with an outcome; when it raises, nobody has received anything.
             log.exception("driver failed", account=self._account.name, media=loaded.media.id)

@@ -27,6 +27,7 @@ from paceline.engine.ports import Account, Journal, LaneRow, Restored, Tx
 class Snapshot:
     """One consistent reading of everything that concerns an account."""
 
+    now: Instant
     row: LaneRow
     restored: Restored
     policy: Policy
@@ -40,7 +41,11 @@ class Snapshot:
         checkpoint = self.restored.checkpoint
         base = known or (usages.decode(checkpoint) if checkpoint else Usage())
         return usages.recounted(
-            base, day_at=self.day_at, day=self.day, week_at=self.week_at, week=self.week
+            usages.plausible(base, self.policy, self.now),
+            day_at=self.day_at,
+            day=self.day,
+            week_at=self.week_at,
+            week=self.week,
         )
 
     @property
@@ -68,6 +73,7 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant) -> Snapshot:
     day_at, week_at = day_start_of(now, zone), week_start(now, zone)
     capped = bool(policy.daily) or policy.warmup is not None
     return Snapshot(
+        now=now,
         row=row,
         restored=restored,
         policy=policy,

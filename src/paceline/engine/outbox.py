@@ -19,6 +19,9 @@ from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import Intent, LaneUnit, Lease, Settlement
 from paceline.engine.settling import Settled
 
+SUMMARY_AFTER = 100
+"""Settled attempts after which a summary line is due, where the policy knows no batches."""
+
 log = structlog.get_logger("paceline.lane")
 
 
@@ -36,10 +39,6 @@ class Outbox:
         """Whether what the lane remembers may no longer be true."""
         self.refusals = 0
         """Intents refused in a row."""
-
-    @property
-    def empty(self) -> bool:
-        return not self._waiting
 
     @property
     def urgent(self) -> bool:
@@ -82,7 +81,8 @@ class Outbox:
             if aftermaths:
                 now = self._context.clock.now()
                 result = await journal.write(
-                    lambda tx: lane_writes.with_aftermath(tx, unit, aftermaths, account, now)
+                    lambda tx: lane_writes.with_aftermath(tx, unit, aftermaths, account, now),
+                    alone=True,
                 )
                 self.stale = True
             else:
@@ -127,6 +127,9 @@ class Outbox:
             self._memory.account.name, settlement.outcome, settlement.state, settlement.latency_us
         )
         self._tally[settlement.state] = self._tally.get(settlement.state, 0) + 1
+        batch = self._memory.policy.batch
+        if sum(self._tally.values()) >= (batch.size if batch is not None else SUMMARY_AFTER):
+            self.summarise()
         if settlement.outcome.refused:
             log.info(
                 "not sent",

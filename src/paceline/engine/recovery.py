@@ -16,11 +16,11 @@ from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
+from paceline.core.policy import Policy
 from paceline.core.retry import next_ask_at
 from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
 from paceline.engine.lane_writes import hold
-from paceline.engine.leases import LEASE_US
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import (
     Capabilities,
@@ -40,13 +40,16 @@ log = structlog.get_logger("paceline.recovery")
 
 Stranded = list[tuple[Delivery, LedgerRow | None]]
 
+LEAST_RESENDS = 3
+"""Messages lost on the way are sent again so often at least, whatever the retry ladder says."""
+
 
 async def take_stock(
     context: LaneContext, memory: LaneMemory, lease: Lease, capabilities: Capabilities
 ) -> None:
     """Put right what a crashed predecessor left in the middle."""
     account_id = lease.account_id
-    stranded: Stranded = await context.journal.read(lambda tx: tx.path.stranded(account_id))
+    stranded, timeouts = await context.journal.read(lambda tx: _stranded(tx, account_id))
     if not stranded:
         return
     now = context.clock.now()
@@ -57,8 +60,8 @@ async def take_stock(
     for delivery, intent in stranded:
         if intent is None:
             continue
-        quiet_at = _call_is_over_at(intent, memory)
-        due_at = doubt_due_at(memory.policy, capabilities, max(now, quiet_at))
+        # Its owner's lease is over, so the call began before now, whatever its clock says.
+        due_at = doubt_due_at(memory.policy, capabilities, now + timeouts[intent.policy_id])
         outcome = outcomes.unknown("stopped between intent and outcome")
         settlements.append(
             _settlement(delivery, intent, outcome, DeliveryState.UNKNOWN, due_at, now)
@@ -75,6 +78,17 @@ async def take_stock(
     )
 
 
+def _stranded(tx: Tx, account_id: int) -> tuple[Stranded, dict[int, int]]:
+    """What was left in the middle, and how long a call may take under each intent's policy."""
+    stranded = tx.path.stranded(account_id)
+    policies = {intent.policy_id for _, intent in stranded if intent is not None}
+    return stranded, {policy_id: _timeout_us(tx, policy_id) for policy_id in policies}
+
+
+def _timeout_us(tx: Tx, policy_id: int) -> int:
+    return Policy.from_mapping(tx.policies.body(policy_id)).timeout_us
+
+
 def _put_right(tx: Tx, unit: LaneUnit, between_parts: list[Delivery], now: Instant) -> None:
     hold(tx, unit.lease)
     tx.path.apply([unit])
@@ -85,15 +99,17 @@ def _put_right(tx: Tx, unit: LaneUnit, between_parts: list[Delivery], now: Insta
 
 async def take_back(
     context: LaneContext, memory: LaneMemory, lease: Lease, flying: frozenset[int]
-) -> None:
-    """After the store was away: give back what is marked as sending but is not on its way.
+) -> bool:
+    """Give back what is marked as sending but is not on its way; whether there was any.
 
-    An intent of whose commit we never heard was never followed by a call, so it is withdrawn.
+    An intent of whose commit we never heard was never followed by a call, so it is withdrawn. Such
+    a commit may come through long after its connection was lost, so this is asked again whenever
+    the lane looks around and before it is given away.
     """
     stranded: Stranded = await context.journal.read(lambda tx: tx.path.stranded(lease.account_id))
     ours = [(delivery, intent) for delivery, intent in stranded if delivery.id not in flying]
     if not ours:
-        return
+        return False
     now = context.clock.now()
     outcome = outcomes.withdrawn("the store was away")
     settlements = tuple(
@@ -104,6 +120,7 @@ async def take_back(
     unit = LaneUnit(lease, memory.revision, settlements=settlements)
     between_parts = [delivery for delivery, intent in ours if intent is None]
     await context.journal.write(lambda tx: _put_right(tx, unit, between_parts, now))
+    return True
 
 
 def _settlement(
@@ -133,11 +150,6 @@ def _settlement(
     )
 
 
-def _call_is_over_at(intent: LedgerRow, memory: LaneMemory) -> Instant:
-    """When the provider call of an intent is over for certain, whoever made it."""
-    return intent.intent_at + memory.policy.timeout_us + LEASE_US
-
-
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What asking came to: when the delivery falls due again, and whether a slot came back."""
@@ -151,32 +163,41 @@ async def resolve(
 ) -> Resolution:
     """Look into one doubt and write what was found."""
     doubt = _Doubt(context, lease, delivery)
-    rows = await context.journal.read(lambda tx: tx.ledger.of_delivery(delivery.id))
+    rows, timeouts = await context.journal.read(lambda tx: _history(tx, delivery.id))
     attempt = [row for row in rows if row.attempt == delivery.attempts]
     intents = [row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done]
     if not intents:
         # The answer came late, when the doubt had been raised already: the next part is due.
         return await doubt.go_on("going on after a late answer")
-    intent, lost_at = intents[0], max(row.at for row in attempt)
+    intent, lost = intents[0], max(attempt, key=lambda row: row.at)
     capabilities = driver.capabilities
     found = Found("unclear")
+    # Judged by our own clock, from when we wrote down the loss, and before asking: an answer given
+    # while the call may still be under way proves nothing, however long it takes to arrive.
+    over_at = lost.at if lost.started_at is not None else lost.at + timeouts[intent.policy_id]
+    certain = context.clock.now() >= over_at
     if capabilities.finds:
         found = await _ask(context, memory, driver, delivery)
     now = context.clock.now()
-    certain = now >= _call_is_over_at(intent, memory)
+    again = delivery.retries < max(memory.policy.retry.retries, LEAST_RESENDS)
     bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
     if found.finding == "present":
         bound.info("found at the provider")
         return await doubt.present(intent, found, whole=_is_whole(memory, delivery))
     if found.finding == "absent" and capabilities.proves_absence and certain:
-        bound.info("proved absent, sending again")
-        return await doubt.absent(intent)
-    ask_at = next_ask_at(lost_at, now) if capabilities.finds else None
-    if ask_at is None and memory.policy.on_unknown == "resend":
+        bound.info("proved absent", sent_again=again)
+        return await doubt.absent(intent, again=again)
+    ask_at = next_ask_at(lost.at, now) if capabilities.finds else None
+    if ask_at is None and memory.policy.on_unknown == "resend" and again:
         bound.warning("no answer can be had, sending again as the policy says")
-        return await doubt.go_on("sent again while in doubt")
+        return await doubt.go_on("sent again while in doubt", climbs=True)
     bound.info("still in doubt", ask_again_at=ask_at)
     return await doubt.keep(ask_at)
+
+
+def _history(tx: Tx, delivery_id: int) -> tuple[list[LedgerRow], dict[int, int]]:
+    rows = tx.ledger.of_delivery(delivery_id)
+    return rows, {row.policy_id: _timeout_us(tx, row.policy_id) for row in rows}
 
 
 async def _ask(
@@ -221,18 +242,21 @@ class _Doubt:
             Resolution(None if whole else now),
         )
 
-    async def absent(self, intent: LedgerRow) -> Resolution:
+    async def absent(self, intent: LedgerRow, *, again: bool) -> Resolution:
         now, delivery = self._context.clock.now(), self._delivery
         return await self._end(
-            lambda tx: record_absence(tx, delivery, intent, now),
-            Resolution(now, slot_returned=True),
+            lambda tx: record_absence(tx, delivery, intent, now, again=again),
+            Resolution(now if again else None, slot_returned=True),
         )
 
-    async def go_on(self, reason: str) -> Resolution:
-        """Send what is not known to be sent."""
-        now, delivery_id = self._context.clock.now(), self._delivery.id
+    async def go_on(self, reason: str, *, climbs: bool = False) -> Resolution:
+        """Send what is not known to be sent; each time once more on the way to giving up."""
+        now, delivery = self._context.clock.now(), self._delivery
+        retries = delivery.retries + climbs
         return await self._end(
-            lambda tx: tx.deliveries.move(delivery_id, "retry", at=now, due_at=now, reason=reason),
+            lambda tx: tx.deliveries.move(
+                delivery.id, "retry", at=now, due_at=now, reason=reason, retries=retries
+            ),
             Resolution(now),
         )
 
@@ -290,10 +314,26 @@ def record_presence(
         )
 
 
-def record_absence(tx: Tx, delivery: Delivery, intent: LedgerRow, now: Instant) -> None:
-    """The provider never had it: the slot comes back and the delivery waits to be sent."""
+def record_absence(
+    tx: Tx, delivery: Delivery, intent: LedgerRow, now: Instant, *, again: bool = True
+) -> None:
+    """The provider never had it: the slot comes back, and the delivery is sent again or given up.
+
+    Sending again counts as a retry: a provider that loses every message must not be tried for ever.
+    """
     tx.ledger.append(resolution_row(intent, "absent", -1, None, now))
-    tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason="proved absent")
+    if not again:
+        reason = f"never reached the provider (after {delivery.retries} retries)"
+        tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
+        return
+    tx.deliveries.move(
+        delivery.id,
+        "retry",
+        at=now,
+        due_at=now,
+        reason="proved absent",
+        retries=delivery.retries + 1,
+    )
 
 
 def resolution_row(

@@ -49,10 +49,9 @@ def left_open(tx: Tx) -> list[int]:
     The lane that settles a run's last delivery ends the run in a step of its own. A crash between
     the two leaves no delivery behind that would bring any lane back to it.
     """
-    running = [entry for entry in tx.campaigns.list() if entry.state is CampaignState.RUNNING]
     return [
         run.id
-        for campaign in running
+        for campaign in tx.campaigns.list(CampaignState.RUNNING)
         if campaign.kind != "direct"
         for run in tx.runs.of_campaign(campaign.id)
         if run.state is RunState.RUNNING and _is_done(tx, run.id, tx.runs.counts(run.id))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -18,12 +19,14 @@ from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
+from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind
-from paceline.core.states import DeliveryState
+from paceline.core.states import AccountState, DeliveryState
 from paceline.core.template import render_part
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
 from paceline.engine.context import LaneContext
+from paceline.engine.drivers import within_time
 from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -59,6 +62,8 @@ class Sender:
         self._flights: dict[int, Flight] = {}
         self._landed: list[tuple[Flight, Outcome, Instant]] = []
         self._calls: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Future[Any]] = set()
+        """Calls given up that do not end; their outcome has landed as unknown."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -85,7 +90,7 @@ class Sender:
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
-        for call in self._calls:
+        for call in (*self._calls, *self._late):
             call.cancel()
 
     # ------------------------------------------------------------------ setting out
@@ -111,6 +116,14 @@ class Sender:
         flight = min(waiting, key=lambda f: f.next_part_at or 0)
         token_at = self._memory.pacer.token_at(now, self._memory.usage)
         may_at = max(flight.next_part_at or 0, token_at)
+        held_us = self._memory.usage.hold_until_at - now
+        out_of_service = self._memory.account.state is AccountState.SUSPENDED
+        if out_of_service or held_us > self._context.park_after_us:
+            # The provider wants nothing for a long time. Nobody stays on the phone that long: the
+            # rest of the message waits in the queue, and the lane can be parked or stopped.
+            await self._outbox.flush(self.flying)
+            await self._break_off(flight, now)
+            return now
         if may_at > now:
             return may_at
         message = await self._prepare(flight)
@@ -124,11 +137,19 @@ class Sender:
         if await self._intend(flight, usage, now, starts=False):
             await self._launch(flight, message)
         else:
-            delivery, part = flight.delivery, flight.part
-            await self._context.journal.write(
-                lambda tx: lane_writes.break_off(tx, self._lease, delivery, part, now)
-            )
+            await self._break_off(flight, now)
         return now
+
+    async def _break_off(self, flight: Flight, now: Instant) -> None:
+        """Let a message go between two of its parts."""
+        delivery, part = flight.delivery, flight.part
+        self._flights.pop(delivery.id, None)
+        await self._context.journal.write(
+            lambda tx: lane_writes.break_off(tx, self._lease, delivery, part, now)
+        )
+        queue = self._memory.agenda.queue_of(delivery.run_id)
+        if queue is not None:
+            queue.expect(min(delivery.scheduled_at, now))
 
     async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
@@ -194,8 +215,15 @@ class Sender:
         capped = policy.daily or policy.weekly or policy.warmup is not None
         if capped and day_start_of(now, policy.day_zone) > flight.intent_at:
             return "a new day began, and the slot was yesterday's"
-        if ask.reply or flight.part != flight.delivery.parts_done:
+        if flight.part != flight.delivery.parts_done:
             return None
+        if ask.expires_at is not None and now >= ask.expires_at:
+            return "expired"
+        return None if ask.reply else self._shut(ask, now)
+
+    def _shut(self, ask: Ask, now: Instant) -> str | None:
+        """Which hours have ended since the pacer was asked."""
+        policy = self._memory.policy
         hours = policy.hours
         if hours is not None and not hours.is_open(now):
             return "business hours ended"
@@ -203,6 +231,8 @@ class Sender:
             return "delivery window closed"
         if ask.window is not None and not ask.window.is_open(now):
             return "send window ended"
+        if ask.recipient_hours is not None and not ask.recipient_hours.is_open(now):
+            return "the recipient's hours ended"
         return None
 
     async def _call_beside(
@@ -214,8 +244,7 @@ class Sender:
     async def _call(self, message: Message) -> Outcome:
         timeout_us = self._memory.policy.timeout_us
         try:
-            async with asyncio.timeout(timeout_us / SECOND):
-                return await self._driver.send(message)
+            return await within_time(self._driver.send(message), timeout_us, self._late)
         except TimeoutError:
             return outcomes.unknown(f"no answer within {timeout_us / SECOND:g} s")
         except Exception as error:
@@ -248,6 +277,9 @@ class Sender:
         )
         memory.usage = settled.usage
         self._outbox.add(settled)
+        media_id = flight.content.parts[flight.part].media
+        if outcome.handle_gone and media_id is not None:
+            self._handles.forget(media_id, flight.handle)
         if settled.settlement.state is DeliveryState.SENDING:
             flight.part += 1
             flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)
@@ -275,6 +307,7 @@ class Sender:
                 await self._abandon(flight, answer)
                 return None
             handle = answer
+        flight.handle = handle
         key = self._context.key(delivery.id, flight.part)
         return Message(key, delivery.target, delivery.action, rendered, handle)
 
@@ -283,12 +316,7 @@ class Sender:
         refusal = self._handles.refused(media_id)
         if refusal is not None:
             return refusal
-        answer: str | Outcome
-        try:
-            async with asyncio.timeout(self._memory.policy.timeout_us / SECOND):
-                answer = await self._handles.ensure(media_id)
-        except TimeoutError:
-            answer = outcomes.transient("upload took too long")
+        answer = await self._handles.ensure(media_id, self._memory.policy.timeout_us)
         if isinstance(answer, Outcome):
             if answer.kind is OutcomeKind.UNKNOWN:
                 # Nobody has received anything: an upload in doubt may simply be made again.

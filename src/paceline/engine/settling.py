@@ -32,6 +32,8 @@ class Flight:
     policy_id: int
     intent_at: Instant = 0
     started_at: Instant | None = None
+    handle: str | None = None
+    """The provider's handle of the media that the part was sent with."""
     next_part_at: Instant | None = None
     """When the next part may go; ``None`` while one is with the provider."""
 
@@ -97,7 +99,9 @@ def settle(
         reason = outcome.reason or str(outcome.kind)
         text = f"{outcome.kind} by the provider: {reason}"
         slowed_at = now if result.slows else None
-        after = usages.hold(after, result.hold_until_at, text, slowed_at, again=known)
+        # A ban is no setback either: what it asks for is no sign of being too fast.
+        again = known or result.account_event is not None
+        after = usages.hold(after, result.hold_until_at, text, slowed_at, again=again)
     aftermath = _aftermath(flight, outcome, result, after, policy)
     if aftermath.pause_run is not None:
         # A person resumes the run with a clean sheet, or the first failure would pause it again.

@@ -19,25 +19,27 @@ from paceline.core.errors import (
     NotFoundError,
     ProviderError,
     ProviderRefused,
+    SchemaMismatch,
     StoreError,
-    StoreUnavailable,
 )
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.engine import lane_writes, runs
+from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
-from paceline.engine.crashes import TOO_MANY_CRASHES, CrashBook, suspend
-from paceline.engine.drivers import LazyDriver
+from paceline.engine.crashes import AWAY_PAUSE_US, TOO_MANY_CRASHES, CrashBook, suspend
+from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.lane import Lane
-from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, ProcessLease
+from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, ProcessLease, let_go, take
 from paceline.engine.observe import Observer
-from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Tx, Work
+from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Work
 
 log = structlog.get_logger("paceline.supervisor")
 
-AWAY_PAUSE_US = 20 * SECOND
 WATCH_EVERY_US = 60 * SECOND
 BURY_AFTER_US = 60 * MINUTE
 CLOSE_WITHIN_US = 10 * SECOND
+TAKE_AT_ONCE = 500
+"""Lanes taken in one transaction: enough to be quick, and short enough to let others write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Supervisor:
         """Accounts whose lane we may have taken without hearing of it."""
         self._side: list[asyncio.Future[None]] = []
         self._watched_us = 0
+        self._steps = ClockSteps(clock)
         self._nudge = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -131,9 +134,14 @@ class Supervisor:
         try:
             await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
-                working.result()
+                # A defect, or a store of another version. What is with a provider is true all the
+                # same and gets its chance to be put on record.
+                log.error("cannot go on", error=repr(working.exception()))
+                self.stop()
             working.cancel()
             await self._wind_down()
+            if working.done() and not working.cancelled():
+                working.result()
         finally:
             # However this ends, nothing may run on: nobody would renew its lease.
             lanes = [running.ended for running in self._running.values()]
@@ -152,8 +160,8 @@ class Supervisor:
         ]
         while True:
             self._nudge.clear()
-            wake_at = await self._poll()
-            await self._wait(wake_at)
+            self._look_at_the_clock()
+            await self._wait(await self._poll())
 
     async def _join(self) -> None:
         instance = await self._journal.write(lambda tx: str(tx.settings.get("instance")))
@@ -169,18 +177,26 @@ class Supervisor:
 
     async def _every(self, period_us: int, act: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await self._clock.sleep_until(self._clock.now() + period_us)
+            await self._clock.sleep(period_us)
             try:
                 await act()
-            except StoreUnavailable as error:
-                log.warning("store unavailable", error=str(error))
+            except StoreError as error:
+                log.warning("store failed", error=str(error))
             except Exception:
                 # The next turn may go well. Until then the lease runs down and nothing is sent,
                 # which is safe; a loop that silently ended would be neither seen nor mended.
                 log.exception("could not look after the lanes")
 
-    async def _wait(self, wake_at: Instant) -> None:
-        timer = asyncio.ensure_future(self._clock.sleep_until(wake_at))
+    def _look_at_the_clock(self) -> None:
+        """A lane that sleeps until an instant must hear of it when the clock was set."""
+        stepped_us = self._steps.since_last_look_us()
+        if stepped_us:
+            log.warning("the clock was set", by_s=stepped_us / SECOND)
+            for running in self._running.values():
+                running.lane.touch()
+
+    async def _wait(self, wait_us: int) -> None:
+        timer = asyncio.ensure_future(self._clock.sleep(wait_us))
         nudged = asyncio.ensure_future(self._nudge.wait())
         try:
             await asyncio.wait({timer, nudged}, return_when=asyncio.FIRST_COMPLETED)
@@ -190,71 +206,73 @@ class Supervisor:
 
     # ------------------------------------------------------------------ finding work
 
-    async def _poll(self) -> Instant:
-        """Start and touch what is due; answer when to look again."""
-        now = self._clock.now()
-        later_at = now + self._options.poll_us
+    async def _poll(self) -> int:
+        """Start and touch what is due; answer in how long to look again."""
+        poll_us = self._options.poll_us
         if not self._lease.safe():
-            return later_at
+            return poll_us
         process_id, limit = self._lease.process_id, self._options.max_lanes
         try:
-            for account_id in sorted(self._unsure):
-                await self._let_go(account_id)
-            due, next_wake_at = await self._journal.read(
-                lambda tx: (tx.lanes.due(process_id, limit), tx.lanes.next_wake_at())
+            await self._let_go(sorted(self._unsure))
+            due, next_wake_at, now = await self._journal.read(
+                lambda tx: (tx.lanes.due(process_id, limit), tx.lanes.next_wake_at(), tx.now)
             )
-            for row in due:
-                await self._attend(row)
-        except StoreUnavailable as error:
-            log.warning("store unavailable", error=str(error))
-            return later_at
+            await self._attend(due)
+        except SchemaMismatch:
+            raise
+        except StoreError as error:
+            # Whatever it is, those who look after the store can mend it while we wait.
+            log.warning("store failed", error=str(error))
+            return poll_us
         # What was due is attended to. A wake that lies behind us belongs to a lane we have no
         # room for, or one that is still being put away: it can wait for the next look.
         waking = next_wake_at is not None and next_wake_at > now
-        return min(later_at, next_wake_at) if waking and next_wake_at else later_at
+        return min(poll_us, next_wake_at - now) if waking and next_wake_at else poll_us
 
-    async def _attend(self, row: LaneRow) -> None:
-        running = self._running.get(row.account_id)
-        if running is not None:
-            running.lane.touch()
-        elif row.owner == self._lease.process_id:
-            await self._let_go(row.account_id)
-        elif not self._stop.is_set() and len(self._running) < self._options.max_lanes:
-            await self._take(row.account_id)
+    async def _attend(self, due: list[LaneRow]) -> None:
+        """Wake what runs here, and take the rest: many at once, for each commit takes its time."""
+        ours, free = [], []
+        for row in due:
+            running = self._running.get(row.account_id)
+            if running is not None:
+                running.lane.touch()
+            elif row.owner == self._lease.process_id:
+                ours.append(row.account_id)
+            else:
+                free.append(row.account_id)
+        await self._let_go(ours)
+        while free and not self._stop.is_set():
+            room = min(self._options.max_lanes - len(self._running), TAKE_AT_ONCE)
+            if room <= 0:
+                return
+            await self._take(free[:room])
+            del free[:room]
 
-    async def _let_go(self, account_id: int) -> None:
-        """Free a lane that is ours but that nobody runs here; then it is taken like any other."""
+    async def _let_go(self, account_ids: list[int]) -> None:
+        """Free lanes that are ours but that nobody runs here; then they are taken like others."""
         process_id = self._lease.process_id
+        forgotten = [account_id for account_id in account_ids if account_id not in self._running]
+        if forgotten:
+            await self._journal.write(lambda tx: let_go(tx, forgotten, process_id))
+        self._unsure.difference_update(account_ids)
 
-        def let_go(tx: Tx) -> None:
-            row = tx.lanes.get(account_id)
-            if row.owner == process_id:
-                tx.lanes.release(Lease(account_id, process_id, row.generation))
-
-        if account_id not in self._running:
-            await self._journal.write(let_go)
-        self._unsure.discard(account_id)
-
-    async def _take(self, account_id: int) -> None:
+    async def _take(self, account_ids: list[int]) -> None:
         process_id = self._lease.process_id
-
-        def take(tx: Tx) -> tuple[LaneRow, Account] | None:
-            row = tx.lanes.take(account_id, process_id)
-            return None if row is None else (row, tx.accounts.get(account_id))
-
         try:
-            taken = await self._journal.write(take)
-        except StoreUnavailable:
-            # Perhaps it is ours now and only the answer was lost.
-            self._unsure.add(account_id)
+            taken = await self._journal.write(lambda tx: take(tx, account_ids, process_id))
+        except StoreError:
+            # Perhaps they are ours now and only the answer was lost.
+            self._unsure.update(account_ids)
             raise
-        if taken is None:
-            return
-        row, account = taken
+        for row, account in taken:
+            await self._start_or_suspend(row, account)
+
+    async def _start_or_suspend(self, row: LaneRow, account: Account) -> None:
         try:
             self._start(row, account)
         except NotFoundError as error:  # a driver that this installation does not have
-            reason, lease = str(error), Lease(account.id, process_id, row.generation)
+            reason = str(error)
+            lease = Lease(account.id, self._lease.process_id, row.generation)
             await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
 
     def _start(self, row: LaneRow, account: Account) -> None:
@@ -286,9 +304,9 @@ class Supervisor:
         except ProviderRefused as error:
             reason = str(error)
             await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
-        except (ProviderError, StoreUnavailable) as error:
+        except (ProviderError, StoreError) as error:
             log.warning("lane could not go on", account=account.name, error=str(error))
-            await self._give_back(lease, self._clock.now() + AWAY_PAUSE_US)
+            await self._give_back(lease, AWAY_PAUSE_US)
         except asyncio.CancelledError:
             if not running.killed:
                 raise
@@ -304,8 +322,7 @@ class Supervisor:
     async def _close(self, driver: LazyDriver, account: Account) -> None:
         """Let go of the account at the provider. That this fails does not make the lane fail."""
         try:
-            async with asyncio.timeout(CLOSE_WITHIN_US / SECOND):
-                await driver.close()
+            await within_time(driver.close(), CLOSE_WITHIN_US)
         except Exception as error:
             log.warning("driver did not close", account=account.name, error=repr(error))
 
@@ -320,10 +337,10 @@ class Supervisor:
             await self._insist(lambda tx: suspend(tx, lease, account, told, now))
             return
         log.warning("lane restarts", account=account.name, pause_us=pause_us)
-        await self._give_back(lease, now + pause_us)
+        await self._give_back(lease, pause_us)
 
-    async def _give_back(self, lease: Lease, wake_at: Instant) -> None:
-        await self._insist(lambda tx: tx.lanes.release(lease, wake_at))
+    async def _give_back(self, lease: Lease, pause_us: int) -> None:
+        await self._insist(lambda tx: tx.lanes.release(lease, tx.now + pause_us))
 
     async def _insist(self, work: Work[object]) -> None:
         """Write it however long the store is away: a lane nobody runs must not stay ours."""
@@ -333,7 +350,7 @@ class Supervisor:
                 return
             except StoreError as error:
                 log.warning("store failed, trying again", error=str(error))
-                await self._clock.sleep_until(self._clock.now() + self._options.poll_us)
+                await self._clock.sleep(self._options.poll_us)
 
     async def _watch(self) -> None:
         """Restart lanes that make no step although they do not wait; bury dead processes; end runs

@@ -77,6 +77,10 @@ def verify(tx: Tx, now: Instant) -> list[Violation]:
     found += [Violation("never lost", text) for text in tx.audit.recount()]
     found += [Violation("never lost", text) for text in tx.audit.misplaced()]
     found += [
+        Violation("never lost", f"delivery {delivery} does not count its accepted part {part}")
+        for delivery, part in tx.audit.uncounted()
+    ]
+    found += [
         Violation(
             "never to the suppressed",
             f"delivery {delivery}: intent {iso(at)}, suppressed {iso(since_at)}",

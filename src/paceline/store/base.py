@@ -1,6 +1,6 @@
 """What every subject stands on: one transaction's connection, its clock, and a few small tools.
 
-No table is named here but the counters, which every change of a delivery's state needs.
+No table is named here but the lanes and the counters, which every change of a delivery needs.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
 _PG_CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
+_PG_HOLD = """
+SELECT 1 FROM lanes WHERE account_id = ANY (%s::bigint[])
+ORDER BY account_id FOR NO KEY UPDATE
+"""
 _PG_OPEN = """
 INSERT INTO counters (account_id, run_id, state, n)
 SELECT *, 0 FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) ON CONFLICT DO NOTHING
@@ -85,6 +89,20 @@ class Context:
         """An INSERT that knows ON CONFLICT, which both databases spell alike."""
         return postgresql.insert(table) if self.postgresql else sqlite.insert(table)
 
+    def unhurried(self) -> None:
+        """Let this transaction's statements take their time: they go over many rows."""
+        if self.postgresql:
+            self.cursor().execute("SET LOCAL statement_timeout = 0")
+
+    def hold_lanes(self, account_ids: Iterable[int]) -> None:
+        """Keep everybody else away from what belongs to these accounts until this commits.
+
+        Whoever changes a delivery or a counter holds the lane of its account first, lanes in one
+        order for everybody, so that no two can deadlock. On SQLite a writer is alone.
+        """
+        if self.postgresql:
+            self.cursor().execute(_PG_HOLD, (array(sorted(set(account_ids))),))
+
     def open_counters(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Make sure that an account has every counter of a run, so that counting is an UPDATE."""
         rows = [(*pair, state.value) for pair in sorted(pairs) for state in DeliveryState]
@@ -94,7 +112,7 @@ class Context:
             self.cursor().executemany(_SQLITE_OPEN, rows)
 
     def add_counts(self, tally: Tally) -> None:
-        """Add to the counters; rows in one order for everybody, so that no two can deadlock."""
+        """Add to the counters, whose accounts' lanes the caller holds."""
         rows = [(*key, change) for key, change in sorted(tally.items()) if change]
         if not rows:
             return

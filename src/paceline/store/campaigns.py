@@ -62,8 +62,10 @@ class Campaigns(Subject):
         row = self._connection.execute(statement).first()
         return rows.campaign(row) if row else None
 
-    def list(self) -> list_of[Campaign]:
+    def list(self, state: CampaignState | None = None) -> list_of[Campaign]:
         statement = select(*rows.CAMPAIGN).order_by(campaigns.c.id)
+        if state is not None:
+            statement = statement.where(campaigns.c.state == state.value)
         return [rows.campaign(row) for row in self._connection.execute(statement)]
 
     def move(
@@ -134,6 +136,13 @@ class Runs(Subject):
     def move(
         self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
     ) -> RunState | None:
+        # Commands come from the campaign to its runs; so does everybody, or two could deadlock.
+        campaign_id = select(runs.c.campaign_id).where(runs.c.id == run_id).scalar_subquery()
+        self._connection.execute(
+            select(campaigns.c.id)
+            .where(campaigns.c.id == campaign_id)
+            .with_for_update(key_share=True)
+        )
         state = next_state(self._connection, runs, RUN, run_id, event)
         if state is None:
             return None

@@ -1,6 +1,7 @@
 """Deliveries outside the hot path: creation in bulk, single and bulk moves, paging.
 
-What a lane does for every message is in ``path``.
+What a lane does for every message is in ``path``. As there, the lanes of the accounts concerned are
+held before a run, a counter or a waiting delivery is changed (see ``Context.hold_lanes``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, case, insert, or_, select, update
+from sqlalchemy import Select, case, func, insert, or_, select, text, update
 
 from paceline.core.errors import IllegalTransition
 from paceline.core.instants import Instant
@@ -26,7 +27,7 @@ from paceline.store.base import (
     tally_move,
 )
 from paceline.store.moves import known, locked
-from paceline.store.schema import deliveries, runs
+from paceline.store.schema import IN_FLIGHT, counters, deliveries, ledger, runs
 
 CHUNK = 2_000
 """Rows held in memory and sent to the database at a time by a bulk insert."""
@@ -66,6 +67,7 @@ class Deliveries(Subject):
     """One row per message to one target: its plan and its place in the queue."""
 
     def add(self, rows: Iterable[NewDelivery], at: Instant) -> int:
+        self._context.unhurried()
         tally: Tally = {}
         for chunk in chunks(rows, CHUNK):
             self._insert([_values(new, at) for new in chunk])
@@ -85,6 +87,8 @@ class Deliveries(Subject):
     def _created(self, tally: Tally) -> None:
         if not tally:
             return
+        # Only now: nobody else sees the new rows, and lanes need not wait for their insertion.
+        self._context.hold_lanes(account_id for account_id, _, _ in tally)
         totals: Counter[int] = Counter()
         for (_, run_id, _), count in tally.items():
             totals[run_id] += count
@@ -111,6 +115,7 @@ class Deliveries(Subject):
     def release(
         self, run_id: int, due_at: Instant, at: Instant, expire_after_us: int | None = None
     ) -> int:
+        self._context.unhurried()
         later = case((deliveries.c.scheduled_at > due_at, deliveries.c.scheduled_at), else_=due_at)
         values: dict[str, Any] = {"state": READY.value, "due_at": later, "moved_at": at}
         if expire_after_us is not None:
@@ -130,6 +135,7 @@ class Deliveries(Subject):
         provider_id: str | None = None,
     ) -> DeliveryState | None:
         _ours(event)
+        self._hold_lane_of(delivery_id)
         columns = (deliveries.c.state, deliveries.c.account_id, deliveries.c.run_id)
         before, account_id, run_id = locked(self._connection, deliveries, delivery_id, *columns)
         state = DELIVERY.table.get((DeliveryState(before), event))
@@ -160,6 +166,11 @@ class Deliveries(Subject):
         account_id: int | None = None,
     ) -> int:
         _ours(event)
+        self._context.unhurried()
+        concerned = select(counters.c.account_id).where(counters.c.run_id == run_id)
+        if account_id is not None:
+            concerned = concerned.where(counters.c.account_id == account_id)
+        self._context.hold_lanes(self._connection.execute(concerned.distinct()).scalars())
         moved = 0
         # No event leads from one of its sources to another, so no row is moved twice.
         for source in DELIVERY.sources(event):
@@ -183,6 +194,8 @@ class Deliveries(Subject):
             statement.values(values).returning(deliveries.c.account_id)
         )
         moved = Counter(result.scalars())
+        # What was planned is nobody's until it is released, so its lanes are held only from here.
+        self._context.hold_lanes(moved)
         tally: Tally = {}
         for account, count in moved.items():
             tally_move(tally, account, run_id, source.value, values["state"], count)
@@ -192,6 +205,7 @@ class Deliveries(Subject):
     def postpone(
         self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None
     ) -> bool:
+        self._hold_lane_of(delivery_id)
         waiting = deliveries.c.state == UNKNOWN.value
         if due_at is not None:  # what is ready is always due at some time
             waiting = or_(waiting, deliveries.c.state == READY.value)
@@ -200,6 +214,11 @@ class Deliveries(Subject):
             values["retries"] = retries
         statement = update(deliveries).where(deliveries.c.id == delivery_id, waiting)
         return self._connection.execute(statement.values(values)).rowcount == 1
+
+    def _hold_lane_of(self, delivery_id: int) -> None:
+        if self._context.postgresql:
+            statement = select(deliveries.c.account_id).where(deliveries.c.id == delivery_id)
+            self._context.hold_lanes(self._connection.execute(statement).scalars())
 
     def page(
         self,
@@ -225,14 +244,25 @@ class Deliveries(Subject):
     ) -> dict[str, tuple[Instant, ...]]:
         found: dict[str, list[Instant]] = {}
         for some in chunks(dict.fromkeys(targets), LOOKUP):
-            statement = (
-                select(deliveries.c.target, deliveries.c.sent_at)
-                .where(deliveries.c.target.in_(some), deliveries.c.sent_at >= since_at)
-                .order_by(deliveries.c.sent_at, deliveries.c.id)
+            statement = select(deliveries.c.target, deliveries.c.sent_at).where(
+                deliveries.c.target.in_(some), deliveries.c.sent_at >= since_at
             )
-            for target, sent_at in self._connection.execute(statement):
-                found.setdefault(target, []).append(sent_at)
-        return {target: tuple(instants) for target, instants in found.items()}
+            for chosen in (statement, _in_flight(some, since_at)):
+                for target, at in self._connection.execute(chosen):
+                    found.setdefault(target, []).append(at)
+        return {target: tuple(sorted(instants)) for target, instants in found.items()}
+
+
+def _in_flight(targets: list[str], since_at: Instant) -> Select[Any]:
+    """Targets to whom something is on its way, or nobody knows whether it was; and since when."""
+    intent_at = func.max(ledger.c.intent_at)
+    return (
+        select(deliveries.c.target, intent_at)
+        .join(ledger, ledger.c.delivery_id == deliveries.c.id)
+        .where(deliveries.c.target.in_(targets), text(IN_FLIGHT), ledger.c.kind == "intent")
+        .group_by(deliveries.c.id, deliveries.c.target)
+        .having(intent_at >= since_at)
+    )
 
 
 def _select() -> Select[Any]:

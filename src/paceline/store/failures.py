@@ -15,14 +15,16 @@ from dataclasses import dataclass
 import psycopg
 from sqlalchemy import exc
 
-from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
+from paceline.core.errors import StoreBusy, StoreConflict, StoreError, StoreUnavailable
 
 DATABASE_ERRORS = (sqlite3.Error, psycopg.Error, exc.SQLAlchemyError)
 """What a statement may raise; anything else is not the database's doing."""
 
 # SQLSTATE classes and codes (PostgreSQL, appendix A) after which the same call may work later.
-_AWAY = ("08", "53", "57P", "58", "25P03")
+# 25006 is a server that has become a standby; 57014 a statement that took longer than it may.
+_AWAY = ("08", "53", "57P", "57014", "58", "25006", "25P03")
 _LOCKED_OUT = ("55P03",)
+_IN_THE_WAY = ("40001", "40P01")
 
 # A server that refuses a login gives no SQLSTATE to the client, only words.
 _REFUSED_LOGIN = re.compile(
@@ -39,6 +41,13 @@ _SQLITE_WORDS = {
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error",
 }
+# A full disk is emptied and a lost mount comes back: nobody's work is at fault.
+_SQLITE_AWAY = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +83,16 @@ class Place:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreBusy(f"{self.name} is locked by another process; try again later")
         words = _SQLITE_WORDS.get(code)
-        return StoreError(f"{self.name} {words}" if words else f"{self.name}: {_first_line(error)}")
+        kind = StoreUnavailable if code in _SQLITE_AWAY else StoreError
+        return kind(f"{self.name} {words}" if words else f"{self.name}: {_first_line(error)}")
 
     def _postgresql(self, error: psycopg.Error) -> StoreError:
         state = error.sqlstate or ""
         said = _first_line(error)
         if state.startswith(_LOCKED_OUT):
             return StoreBusy(f"{self.name}: a row is locked by another process for too long")
+        if state.startswith(_IN_THE_WAY):
+            return StoreConflict(f"{self.name}: another transaction was in the way: {said}")
         if state.startswith(_AWAY):
             return StoreUnavailable(f"{self.name} is not available: {said}")
         if state == "" and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import and_, func, select
 
 from paceline.core.instants import Instant
-from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
 from paceline.store.base import Subject, storable, storable_or_none
@@ -27,17 +26,6 @@ class Ledger(Subject):
             .order_by(ledger.c.action)
         )
         return {action: int(slots) for action, slots in self._connection.execute(statement)}
-
-    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
-        bounced = case((ledger.c.outcome == OutcomeKind.BOUNCED.value, 1), else_=0)
-        statement = select(func.count(), func.coalesce(func.sum(bounced), 0)).where(
-            ledger.c.account_id == account_id,
-            ledger.c.intent_at >= since_at,
-            ledger.c.kind == "outcome",
-            ledger.c.outcome.in_([OutcomeKind.ACCEPTED.value, OutcomeKind.BOUNCED.value]),
-        )
-        sends, bounces = self._connection.execute(statement).one()
-        return int(sends), int(bounces)
 
     def append(self, row: LedgerRow) -> bool:
         values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))

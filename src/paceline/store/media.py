@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.records import Media, Upload
@@ -64,6 +64,13 @@ class MediaShelf(Subject):
             self._context.insert(uploads)
             .values(account_id=upload.account_id, media_id=upload.media_id, **changing)
             .on_conflict_do_update(index_elements=["account_id", "media_id"], set_=changing)
+        )
+
+    def forget_upload(self, account_id: int, media_id: str) -> None:
+        self._connection.execute(
+            delete(uploads).where(
+                uploads.c.account_id == account_id, uploads.c.media_id == media_id
+            )
         )
 
     def uploads(self, account_id: int | None = None) -> list[Upload]:

@@ -100,8 +100,9 @@ class BasePath(PathReads, ABC):
             return []
         self._pass_fence()
         tally: Tally = {}
-        settled = self._settle_all(units, tally)
+        # First of all: whoever holds the lane holds everything that belongs to its account.
         known = self._lanes(sorted({unit.lease.account_id for unit in units}))
+        settled = self._settle_all(units, tally)
         held = [_holds(known.get(unit.lease.account_id), unit.lease) for unit in units]
         checkpoints = {
             unit.lease.account_id: unit.usage
@@ -138,7 +139,10 @@ class BasePath(PathReads, ABC):
         ]
         if not entries:
             return set()
-        self._append_outcomes([_outcome_row(entry) for entry in entries])
+        outcomes = [_outcome_row(entry) for entry in entries]
+        if self._append_outcomes(outcomes) < len(outcomes):
+            # Some were there already: repeated, or declared unknown while the answer was awaited.
+            self._append_resolutions([_resolution_row(row) for row in outcomes])
         settled = set()
         for some in _one_per_delivery(entries):
             for place, moved in self._settle(some).items():
@@ -184,8 +188,12 @@ class BasePath(PathReads, ABC):
         """Wait for commands that must be in force before the next message."""
 
     @abstractmethod
-    def _append_outcomes(self, values: list[LedgerValues]) -> None:
-        """Append what is not there yet."""
+    def _append_outcomes(self, values: list[LedgerValues]) -> int:
+        """Append what is not there yet; how many that were."""
+
+    @abstractmethod
+    def _append_resolutions(self, values: list[LedgerValues]) -> None:
+        """Append those of attempts whose outcome is written down as unknown, and is not."""
 
     @abstractmethod
     def _append_intents(self, values: list[LedgerValues]) -> None:
@@ -230,8 +238,7 @@ def _may_intend(intent: Intent, lane: LaneState, revision: int, now: Instant) ->
 def _one_per_delivery(entries: Iterable[E]) -> Iterator[list[E]]:
     """The entries in rounds in which no delivery occurs twice, each ordered by delivery.
 
-    One statement changes a row once, so what concerns the same delivery comes one after the other;
-    one order for everybody means that no two transactions can deadlock.
+    One statement changes a row once, so what concerns the same delivery comes one after the other.
     """
     waiting = sorted(entries, key=_DELIVERY_ID)
     while waiting:
@@ -268,6 +275,10 @@ def _outcome_row(entry: Settling) -> LedgerValues:
         storable_or_none(outcome.provider_id),
         settlement.latency_us,
     )
+
+
+def _resolution_row(outcome: LedgerValues) -> LedgerValues:
+    return (*outcome[:3], "resolution", *outcome[4:])
 
 
 def _intent_row(entry: Intending) -> LedgerValues:

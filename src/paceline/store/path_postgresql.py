@@ -6,13 +6,16 @@ of the statement that changes the row:
 * the fence, shared, comes first. A command that must be in force before the next message takes it
   alone, so it waits for groups under way; and every later statement of a group has a snapshot
   that is younger than the last command (READ COMMITTED takes one per statement).
-* lanes and runs are read FOR SHARE: a takeover or a pause is an UPDATE of that very row, and waits.
-  A row that was waited for is read again as it is now, so the answer is never an old one.
+* lanes are locked and runs read FOR SHARE: a takeover or a pause is an UPDATE of that very row, and
+  waits. A row that was waited for is read again as it is now, so the answer is never an old one.
 * deliveries are guarded in the UPDATE's own condition, which is also evaluated again after a wait.
   Suppressions are read by its snapshot, which the fence has made young enough.
 
-Locks are taken in one order by everybody: fence, settled deliveries, lanes, runs, intended
-deliveries, counters, each ordered by its key.
+Locks are taken in one order by everybody: fence, lanes, runs, then deliveries and counters. Lanes
+and runs are locked by a SELECT that is ordered by key. The UPDATEs are not: over arrays, rows come
+in whatever order the planner likes. They need none, because whoever changes a delivery or a counter
+holds the lane of its account, alone. What still meets head on (commands that go from a campaign to
+its lanes, while somebody comes the other way) is ended by the server, and the journal tries again.
 """
 
 from __future__ import annotations
@@ -42,11 +45,16 @@ _FENCE = f"SELECT pg_advisory_xact_lock_shared({FENCE_KEY})"
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
 _INTENTS = f"""
 INSERT INTO ledger ({rows.LEDGER_NAMES})
-SELECT * FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::text[], %s::bigint[], %s::bigint[],
+SELECT w.* FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::text[], %s::bigint[], %s::bigint[],
     %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::int[], %s::bigint[], %s::bigint[],
-    %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+    %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[]) AS w ({rows.LEDGER_NAMES})
 """
 _OUTCOMES = f"{_INTENTS} ON CONFLICT DO NOTHING"
+_RESOLUTIONS = f"""{_INTENTS}
+JOIN ledger o ON o.delivery_id = w.delivery_id AND o.part = w.part AND o.attempt = w.attempt
+    AND o.kind = 'outcome' AND o.outcome = 'unknown'
+WHERE w.outcome <> 'unknown' ON CONFLICT DO NOTHING
+"""
 # The state it must have comes with each row. Written out, it would lead the planner to the index
 # of rows in that state, which holds every version not yet vacuumed away.
 _SETTLE = """
@@ -70,7 +78,7 @@ _LANES = f"""
 SELECT l.account_id, l.generation, l.owner, l.revision, p.lease_until_at,
     a.removed_at IS NULL AND a.state NOT IN ({_NOT_STARTING})
 FROM lanes l JOIN accounts a ON a.id = l.account_id LEFT JOIN processes p ON p.id = l.owner
-WHERE l.account_id = ANY (%s::bigint[]) ORDER BY l.account_id FOR SHARE OF l
+WHERE l.account_id = ANY (%s::bigint[]) ORDER BY l.account_id FOR NO KEY UPDATE OF l
 """
 _CHECKPOINT = """
 UPDATE usage u SET checkpoint = w.checkpoint
@@ -111,8 +119,12 @@ class PostgresqlPath(BasePath):
     def _pass_fence(self) -> None:
         self._cursor.execute(_FENCE)
 
-    def _append_outcomes(self, values: list[LedgerValues]) -> None:
-        self._cursor.execute(_OUTCOMES, columns(values))
+    def _append_outcomes(self, values: list[LedgerValues]) -> int:
+        appended: int = self._cursor.execute(_OUTCOMES, columns(values)).rowcount
+        return appended
+
+    def _append_resolutions(self, values: list[LedgerValues]) -> None:
+        self._cursor.execute(_RESOLUTIONS, columns(values))
 
     def _append_intents(self, values: list[LedgerValues]) -> None:
         if values:

@@ -34,9 +34,16 @@ from paceline.store.settings import why_stopped
 _NAMED = "IN (SELECT value FROM json_each(?))"
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
 _MARKS = ", ".join("?" for _ in rows.LEDGER_NAMES.split(", "))
+_NUMBERED = ", ".join(f"?{n}" for n, _ in enumerate(rows.LEDGER_NAMES.split(", "), start=1))
 
 _INTENTS = f"INSERT INTO ledger ({rows.LEDGER_NAMES}) VALUES ({_MARKS})"
 _OUTCOMES = f"{_INTENTS} ON CONFLICT DO NOTHING"
+_RESOLUTIONS = f"""
+INSERT INTO ledger ({rows.LEDGER_NAMES}) SELECT {_NUMBERED}
+WHERE ?14 <> 'unknown' AND EXISTS (SELECT 1 FROM ledger WHERE delivery_id = ?1 AND part = ?2
+    AND attempt = ?3 AND kind = 'outcome' AND outcome = 'unknown')
+ON CONFLICT DO NOTHING
+"""
 _BEFORE_SETTLING = f"""
 SELECT id, account_id, run_id, state, attempts FROM deliveries WHERE id {_NAMED}
 """
@@ -75,8 +82,12 @@ class SqlitePath(BasePath):
     def _pass_fence(self) -> None:
         """Nothing to pass: a command that holds the fence holds the whole file."""
 
-    def _append_outcomes(self, values: list[LedgerValues]) -> None:
-        self._cursor.executemany(_OUTCOMES, values)
+    def _append_outcomes(self, values: list[LedgerValues]) -> int:
+        appended: int = self._cursor.executemany(_OUTCOMES, values).rowcount
+        return appended
+
+    def _append_resolutions(self, values: list[LedgerValues]) -> None:
+        self._cursor.executemany(_RESOLUTIONS, values)
 
     def _append_intents(self, values: list[LedgerValues]) -> None:
         self._cursor.executemany(_INTENTS, values)

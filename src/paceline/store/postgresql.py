@@ -18,7 +18,16 @@ MIGRATION_KEY = 0x7061_6365_0002
 """The advisory lock under which a database is prepared: by one process, the others wait."""
 
 CONNECTIONS = 8
-CONNECT_TIMEOUT_S = 10
+WIRE = {
+    "connect_timeout": "10",
+    # A host that has vanished is found out in half a minute, not when the kernel gives up.
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""Seconds, but for the last, which is in milliseconds. What the address itself says comes first."""
 
 _SESSION = (
     # An answer means that it is on disk, whatever the server's own default says.
@@ -28,6 +37,9 @@ _SESSION = (
     "SET jit = off",
     # A process that freezes in the middle of a transaction must not hold up the whole fleet.
     "SET idle_in_transaction_session_timeout = '60s'",
+    # Nor must one of its statements; what goes over many rows lifts this for itself.
+    "SET statement_timeout = '30s'",
+    "SET lock_timeout = '10s'",
 )
 
 
@@ -36,7 +48,7 @@ class PostgresqlStore:
 
     def __init__(self, url: URL, *, create: bool) -> None:
         self.place = Place(f"PostgreSQL at {_address(url)}")
-        query = {"connect_timeout": str(CONNECT_TIMEOUT_S)} | dict(url.query)
+        query = WIRE | dict(url.query)
         self._engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
             # A connection that died while it lay idle is replaced before it is used.
@@ -62,6 +74,9 @@ class PostgresqlStore:
                 return
             if not create:
                 migrate.refuse(connection, self.place.name)
+            # Whoever prepares it now, we or another, takes as long as it takes.
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_KEY})"))
             # Whoever had the lock before may have done it all.
             if not migrate.is_current(connection, self.place.name):
@@ -89,6 +104,7 @@ class PostgresqlStore:
 
     def analyse(self) -> None:
         with self.place.failures(), self._engine.begin() as connection:
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("ANALYZE deliveries, counters, runs, lanes, ledger"))
 
     def close(self) -> None:

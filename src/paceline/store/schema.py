@@ -46,6 +46,13 @@ UNSETTLED = tuple(
 )
 """States of deliveries for which something is still to be done."""
 
+IN_FLIGHT = "deliveries.state IN ('sending', 'unknown') AND deliveries.attempts > 0"
+"""Deliveries that may have reached somebody, though nobody has said so yet.
+
+That they were attempted goes without saying; it keeps statements that only name the two states,
+and find their rows by key, away from the index that is made with these words.
+"""
+
 METADATA = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -187,6 +194,20 @@ Index(
     deliveries.c.due_at,
     deliveries.c.id,
     **_only("due_at IS NOT NULL"),
+)
+# The few that were begun go before all that are fresh, and are found without looking at those.
+Index(
+    "ix_deliveries_begun",
+    deliveries.c.account_id,
+    deliveries.c.run_id,
+    deliveries.c.due_at,
+    deliveries.c.id,
+    **_only("due_at IS NOT NULL AND attempts > 0"),
+)
+Index(
+    "ix_deliveries_in_flight",
+    deliveries.c.target,
+    **_only(IN_FLIGHT.replace("deliveries.", "")),
 )
 Index(
     "ix_deliveries_sending",

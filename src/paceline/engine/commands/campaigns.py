@@ -8,6 +8,7 @@ from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
+from paceline.core.policy import Policy
 from paceline.core.states import CAMPAIGN, CampaignState, RunState
 from paceline.core.template import content_variables, render_part
 from paceline.engine.campaign_spec import CampaignSpec, Timing
@@ -42,6 +43,7 @@ def create(
     accounts = [_account(tx, name) for name in spec.accounts]
     for account in accounts:
         _check_capabilities(account, spec.action, spec.content, providers)
+        _check_room(account, spec.action, spec.content)
     _check_media(tx, spec.content)
     _check_variables(spec.content, targets)
     campaign = tx.campaigns.add(
@@ -88,6 +90,20 @@ def _account(tx: Tx, name: str) -> Account:
         return find_account(tx, name)
     except NotFoundError as error:
         raise NotFoundError(error.reason, key="accounts", hint=error.hint) from None
+
+
+def _check_room(account: Account, action: str, content: Content) -> None:
+    """A message of more parts than any day or week has room for would wait for ever."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    parts = len(content.parts)
+    for period, caps in (("daily", policy.daily), ("weekly", policy.weekly)):
+        cap = caps.get(action)
+        if cap is not None and 0 < cap < parts:
+            raise InputError(
+                f"{parts} parts never fit into the {period} cap of {cap} on {account.name}",
+                key="parts",
+                hint="Raise the cap or send fewer parts",
+            )
 
 
 def _check_capabilities(
@@ -170,8 +186,8 @@ def _steer(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Campaign:
     campaign = find(tx, name)
     _move(tx, campaign, event, at, reason)
     for run in tx.runs.of_campaign(campaign.id):
-        tx.runs.move(run.id, event, at=at, reason=reason)
         tx.lanes.touch_run(run.id, at)
+        tx.runs.move(run.id, event, at=at, reason=reason)
         if event == "resume":
             end_if_done(tx, run.id, at)
     tx.events.add(f"campaign.{event}d", f"{name} {event}d", at=at)
@@ -210,6 +226,9 @@ def send_direct(
         raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
     _check_media(tx, content)
     _check_variables(content, [Target(target.strip())])
+    _check_room(account, action, content)
+    # The lane first, as the message path does it: whoever locks in one order never deadlocks.
+    tx.lanes.touch(account.id, at)
     run = _direct_run(tx, action, at)
     delivery_id = tx.deliveries.add_one(
         NewDelivery(
@@ -224,7 +243,6 @@ def send_direct(
         ),
         at,
     )
-    tx.lanes.touch(account.id, at)
     return delivery_id
 
 

@@ -33,9 +33,18 @@ def go_on(tx: Tx, at: Instant) -> None:
 
 def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) -> Delivery:
     """A person knows what became of a message; the ledger is told, and limits follow."""
+    account_id = tx.deliveries.get(delivery_id).account_id
+    # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
+    tx.lanes.touch(account_id, at)
     delivery = tx.deliveries.get(delivery_id)
     if delivery.state is not DeliveryState.UNKNOWN:
         raise ConflictError(f"delivery {delivery_id} is {delivery.state}, not unknown")
+    account = tx.accounts.get(account_id)
+    if verdict == "resend" and account.removed_at is not None:
+        raise ConflictError(
+            f"account {account.name} was removed, nobody can send delivery {delivery_id} again",
+            hint="Resolve it as sent or failed",
+        )
     rows = [row for row in tx.ledger.of_delivery(delivery_id) if row.kind == "intent"]
     intent = max(rows, key=lambda row: (row.attempt, row.part))
     if verdict == "sent":
@@ -50,7 +59,6 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
         raise InputError(f"cannot resolve as '{verdict}'", hint="Say sent, resend or failed")
     reopen_for(tx, delivery_id, at)
     end_if_done(tx, delivery.run_id, at)
-    tx.lanes.touch(delivery.account_id, at)
     text = f"delivery {delivery_id} resolved by hand: {verdict}"
     tx.events.add("unknown.resolved", text, at=at, delivery_id=delivery_id)
     return tx.deliveries.get(delivery_id)

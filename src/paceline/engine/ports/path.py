@@ -97,7 +97,9 @@ class Path(Protocol):
     def apply(self, units: Sequence[LaneUnit]) -> list[LaneResult]:
         """Settle, then checkpoint, then intend, for all units at once.
 
-        * A settlement always appends its ledger row (once: a repeated one is ignored), and changes
+        * A settlement always appends its ledger row (once: a repeated one is ignored). Where the
+          attempt was written down as ``unknown`` meanwhile, an answer that comes late is appended
+          as its ``resolution``, with its slots, unless it has one already. A settlement changes
           the delivery only where its ``attempts`` equals ``attempt`` and its state is ``sending``
           or ``unknown``; it needs no lease, because an outcome is true whoever reports it.
           ``SENDING`` as the new state only moves ``parts_done``. ``sent_at`` is set with ``SENT``.
@@ -117,7 +119,11 @@ class Path(Protocol):
         ...
 
     def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
-        """The next deliveries of one run on one account, oldest due first: a read, not a claim."""
+        """The next deliveries of one run on one account: a read, not a claim.
+
+        What was attempted before (retries, doubts, messages broken off) comes ahead of what is
+        fresh, so that it never waits behind the whole queue; each of the two oldest due first.
+        """
         ...
 
     def next_due_at(self, account_id: int, run_id: int) -> Instant | None: ...

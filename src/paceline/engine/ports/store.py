@@ -89,8 +89,12 @@ Work = Callable[[Tx], T]
 class Journal(Protocol):
     """The one way into the store for everything that runs in the event loop."""
 
-    async def write(self, work: Work[T]) -> T:
-        """Run ``work`` in a group with others; the answer comes when the group is durable."""
+    async def write(self, work: Work[T], *, alone: bool = False) -> T:
+        """Run ``work`` in a group with others; the answer comes when the group is durable.
+
+        Work that needs the fence goes ``alone``: in a group it would come after writes of others,
+        and nobody may wait for the fence while holding what its holder waits for.
+        """
         ...
 
     async def read(self, work: Work[T]) -> T: ...

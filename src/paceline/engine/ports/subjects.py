@@ -87,7 +87,9 @@ class Campaigns(Protocol):
 
     def find(self, name: str) -> Campaign | None: ...
 
-    def list(self) -> list[Campaign]: ...
+    def list(self, state: CampaignState | None = None) -> list[Campaign]:
+        """All of them, or those in one state."""
+        ...
 
     def move(
         self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
@@ -200,7 +202,10 @@ class Deliveries(Protocol):
     def contacted(
         self, targets: Sequence[str], since_at: Instant
     ) -> dict[str, tuple[Instant, ...]]:
-        """When each target was sent something since then, by any account, oldest first."""
+        """When each target was sent something since then, by any account, oldest first.
+
+        What is on its way, or may have arrived, counts from its last intent.
+        """
         ...
 
 
@@ -232,7 +237,10 @@ class Lanes(Protocol):
         ...
 
     def touch(self, account_id: int, wake_at: Instant) -> None:
-        """Something changed for this account: revision + 1, and wake no later than ``wake_at``."""
+        """Something changed for this account: revision + 1, and wake no later than ``wake_at``.
+
+        Nor later than ``Tx.now``: a caller's clock that is ahead must not delay it.
+        """
         ...
 
     def touch_run(self, run_id: int, wake_at: Instant) -> None:
@@ -240,8 +248,6 @@ class Lanes(Protocol):
         ...
 
     def touch_all(self, wake_at: Instant) -> None: ...
-
-    def owned(self, process_id: int) -> int: ...
 
 
 class Processes(Protocol):
@@ -267,10 +273,6 @@ class Ledger(Protocol):
         """Slots used per action type by intents made since then."""
         ...
 
-    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
-        """Accepted-or-bounced sends, and bounces, of intents made since then."""
-        ...
-
     def append(self, row: LedgerRow) -> bool:
         """For outcomes settled outside a lane; a row that exists already is left alone."""
         ...
@@ -292,6 +294,10 @@ class MediaShelf(Protocol):
     def upload_of(self, account_id: int, media_id: str) -> Upload | None: ...
 
     def uploaded(self, upload: Upload) -> None: ...
+
+    def forget_upload(self, account_id: int, media_id: str) -> None:
+        """The provider no longer has it; where nothing was kept, nothing changes."""
+        ...
 
     def uploads(self, account_id: int | None = None) -> list[Upload]: ...
 
@@ -352,11 +358,18 @@ class Audit(Protocol):
         ...
 
     def accepted_twice(self) -> list[tuple[int, int, int]]:
-        """Delivery, part and number of accepted outcomes, where there is more than one."""
+        """Delivery, part and how often it was accepted, where that is more than once.
+
+        Outcomes and resolutions count alike; a doubt that was resolved as accepted is once.
+        """
         ...
 
     def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
         """Deliveries whose intent came after their target's suppression, with both instants."""
+        ...
+
+    def uncounted(self) -> list[tuple[int, int]]:
+        """Delivery and part, where a part was accepted and its delivery does not know."""
         ...
 
     def misplaced(self) -> list[str]:

@@ -20,6 +20,7 @@ def upgrade() -> None:
     _campaigns()
     _runs()
     _deliveries()
+    _delivery_indexes()
     _ledger()
     _usage()
     _processes()
@@ -182,6 +183,15 @@ def _deliveries() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_deliveries_run_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
     )
+
+
+def _delivery_indexes() -> None:
+    op.create_index(
+        "ix_deliveries_begun",
+        "deliveries",
+        ["account_id", "run_id", "due_at", "id"],
+        **_only("due_at IS NOT NULL AND attempts > 0"),
+    )
     op.create_index(
         "ix_deliveries_contacted",
         "deliveries",
@@ -193,6 +203,12 @@ def _deliveries() -> None:
         "deliveries",
         ["account_id", "run_id", "due_at", "id"],
         **_only("due_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_deliveries_in_flight",
+        "deliveries",
+        ["target"],
+        **_only("state IN ('sending', 'unknown') AND attempts > 0"),
     )
     op.create_index("ix_deliveries_run", "deliveries", ["run_id", "id"])
     op.create_index(

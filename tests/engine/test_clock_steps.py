@@ -1,0 +1,104 @@
+"""A wall clock that is set back or forward while a process runs: what is periodic goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
+from paceline.engine.clock import LEAST_STEP_US, ClockSteps, LoopClock, SystemClock
+from paceline.sim.loop import run_virtual
+from tests.engine.faults import TrippedStore
+from tests.engine.world import World
+from tests.engine.worlds import Worlds
+
+
+class SetClock(SystemClock):
+    """A machine's clock over virtual time, which a test can set."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self.off_us = 0
+        super().__init__(
+            time_ns=lambda: (clock.now() + self.off_us) * 1_000,
+            monotonic_ns=lambda: clock.monotonic_us() * 1_000,
+            sleep=asyncio.sleep,
+        )
+
+
+@pytest.mark.parametrize("step_us", [-DAY, -HOUR, HOUR, DAY])
+def test_a_process_stays_alive_when_its_clock_is_set(worlds: Worlds, step_us: int) -> None:
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        looks: list[Instant] = []
+        store = TrippedStore(world.store)
+        store.look = lambda: looks.append(world.clock.now())
+        process = world.process(clock=clock, store=store)
+        await world.wait(MINUTE)
+        clock.off_us = step_us
+        await world.wait(6 * SECOND)
+        before = len(looks)
+        for _ in range(30):
+            await world.wait(MINUTE)
+            assert process.supervisor.healthy
+        assert 30 * 60 <= len(looks) - before <= 3 * 30 * 60, "neither starved nor flooded"
+        await process.stop()
+
+    worlds.fresh().play(script)
+
+
+def test_lanes_hear_of_it_when_the_clock_was_set(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(world: World) -> None:
+        clock, touched = SetClock(world.clock), []
+        world.account(policy={"spacing": "1m"})
+        world.campaign(3)
+        process = world.process(clock=clock)
+        await world.until(lambda: len(world.sends()) == 1)
+        (running,) = process.supervisor._running.values()
+        monkeypatch.setattr(running.lane, "touch", lambda: touched.append(clock.now()))
+        clock.off_us = SECOND
+        await world.wait(3 * SECOND)
+        assert not touched, "a second is no step"
+        clock.off_us = -HOUR
+        await world.wait(3 * SECOND)
+        assert len(touched) == 1
+        await process.kill()
+
+    world = worlds.fresh()
+    world.play(script)
+
+
+def test_periods_are_slept_by_the_clock_that_nobody_sets() -> None:
+    async def script() -> None:
+        base = LoopClock(DAY)
+        clock = SetClock(base)
+        nap = asyncio.ensure_future(clock.sleep(10 * MINUTE))
+        await asyncio.sleep(60)
+        clock.off_us = -HOUR
+        await nap
+        assert base.monotonic_us() == pytest.approx(10 * MINUTE, abs=1_000)
+        nap = asyncio.ensure_future(clock.sleep(10 * MINUTE))
+        clock.off_us = HOUR
+        await nap
+        assert base.monotonic_us() == pytest.approx(20 * MINUTE, abs=1_000)
+        await LoopClock(0).sleep(MINUTE)
+        assert base.monotonic_us() == pytest.approx(21 * MINUTE, abs=1_000)
+
+    run_virtual(script(), start_at=0)
+
+
+def test_a_step_is_noticed_once_and_drift_never() -> None:
+    async def script() -> None:
+        clock = SetClock(LoopClock(DAY))
+        steps = ClockSteps(clock)
+        assert steps.since_last_look_us() == 0
+        for _ in range(100):
+            clock.off_us += LEAST_STEP_US
+            assert steps.since_last_look_us() == 0
+        clock.off_us -= HOUR
+        assert steps.since_last_look_us() == -HOUR
+        assert steps.since_last_look_us() == 0
+
+    run_virtual(script(), start_at=0)
