@@ -22,9 +22,6 @@ from paceline.core.policy import Policy
 RUNS_REMEMBERED = 16
 """Error windows kept per account; the runs that settled longest ago are forgotten first."""
 
-LONGEST_HOLD_US = 30 * DAY
-"""No hold is longer, so one that lies further ahead was made by a clock that was wrong."""
-
 REASON_LENGTH = 300
 """Some providers answer with a whole web page. The checkpoint is written with every message."""
 
@@ -240,23 +237,31 @@ def recounted(
 def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
     """Usage without what only a wrong clock can have written.
 
-    A clock that ran ahead for a minute leaves instants that lie ahead by as much. They would keep
-    the account waiting until the world has caught up; so nothing is left further ahead than an
-    honest send at this very moment would have put it.
+    A clock that ran ahead for a minute leaves instants that lie ahead by as much, and they would
+    keep the account waiting until the world has caught up. Where the last send lies in the future,
+    everything is moved back by as much: the send counts as made now, and what followed from it
+    keeps its distance.
     """
-    rate = policy.rate
-    throttled_at = None if usage.throttled_at is None else min(usage.throttled_at, now)
-    last_at = None if usage.last_at is None else min(usage.last_at, now)
-    sane = replace(
+    if usage.last_at is None:
+        return _without_future(usage, policy, now)
+    ahead_us = usage.last_at - now
+    if ahead_us <= 0:
+        return usage
+    hold_until_at = usage.hold_until_at
+    return replace(
         usage,
-        last_at=last_at,
-        throttled_at=throttled_at,
-        hold_until_at=min(usage.hold_until_at, now + LONGEST_HOLD_US),
+        tat_at=usage.tat_at - ahead_us,
+        last_at=now,
+        hold_until_at=hold_until_at - ahead_us if hold_until_at > now else hold_until_at,
+        throttled_at=None if usage.throttled_at is None else min(usage.throttled_at, now),
     )
-    burst = rate.burst if rate is not None else 0
-    furthest_at = now + burst * _interval_us(sane, policy, now)
-    sane = replace(sane, tat_at=min(usage.tat_at, furthest_at))
-    return usage if sane == usage else sane
+
+
+def _without_future(usage: Usage, policy: Policy, now: Instant) -> Usage:
+    """The same where no paced send tells how far the clock was ahead: only replies were sent."""
+    burst = policy.rate.burst if policy.rate is not None else 0
+    furthest_at = now + max(burst * _interval_us(usage, policy, now), DAY)
+    return replace(usage, tat_at=now) if usage.tat_at > furthest_at else usage
 
 
 def uncounted(after: Usage, before: Usage) -> Usage:
