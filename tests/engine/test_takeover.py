@@ -238,7 +238,7 @@ def test_a_call_withdrawn_late_wakes_the_lane_that_held_it_for_lost(worlds: Worl
         second = world.process("two")
         held = {"sent": 2, "unknown": 1}
         await world.until(lambda: world.counts() == held, every_us=SECOND)
-        await world.wait(30 * SECOND)
+        await world.wait(MINUTE)
         assert owner_of(world) is None, "it is parked, and expects nothing more"
         await world.until(lambda: world.counts() == {"sent": 3}, 6 * MINUTE, SECOND)
         await first.stop()

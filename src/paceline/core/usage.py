@@ -22,6 +22,9 @@ from paceline.core.policy import Policy
 RUNS_REMEMBERED = 16
 """Error windows kept per account; the runs that settled longest ago are forgotten first."""
 
+LONGEST_HOLD_US = 30 * DAY
+"""No hold is longer, so one that lies further ahead was made by a clock that was wrong."""
+
 REASON_LENGTH = 300
 """Some providers answer with a whole web page. The checkpoint is written with every message."""
 
@@ -247,12 +250,12 @@ def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
     ahead_us = usage.last_at - now
     if ahead_us <= 0:
         return usage
-    hold_until_at = usage.hold_until_at
     return replace(
         usage,
         tat_at=usage.tat_at - ahead_us,
         last_at=now,
-        hold_until_at=hold_until_at - ahead_us if hold_until_at > now else hold_until_at,
+        # A hold may have been made by the right clock: too long is safe, too short is not.
+        hold_until_at=min(usage.hold_until_at, now + LONGEST_HOLD_US),
         throttled_at=None if usage.throttled_at is None else min(usage.throttled_at, now),
     )
 

@@ -32,6 +32,8 @@ LaneEnd = Literal["parked", "stopped", "lost"]
 
 STORE_RETRY_US = SECOND
 LEASE_RETRY_US = SECOND
+PARK_RETRY_US = SECOND
+PARKS_AT_ONCE = 3
 STUCK_AFTER_US = 5 * MINUTE
 
 PASSING = (AccountState.LIMIT_REACHED, AccountState.COOLING_DOWN)
@@ -60,6 +62,7 @@ class Lane:
         self._signal = asyncio.Event()
         self._touched = False
         self._stopping = False
+        self._refused_parks = 0
         self.stepped_us = context.clock.monotonic_us()
         """When the last step began, for whoever looks for stuck lanes."""
         self.waiting = False
@@ -186,6 +189,7 @@ class Lane:
         if not self._stopping and len(sender) < self._memory.policy.concurrency:
             start_at = await self._chooser.start_next(now)
             if start_at is not None and start_at <= now:
+                self._refused_parks = 0
                 return now
         await self._outbox.flush(sender.flying)
         return await self._rest(sender, now, earlier(part_at, start_at))
@@ -219,11 +223,12 @@ class Lane:
         await self._outbox.flush(sender.flying)
         self._touched = False
         self._outbox.stale = False
+        # Before the counts are read: what is taken back gives its slot back.
+        await recovery.take_back(self._context, self._memory, self._lease, sender.flying)
         snapshot = await self._snapshot()
         if snapshot.row.wake_at is not None:
             await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
         memory = self._memory
-        await recovery.take_back(self._context, memory, self._lease, sender.flying)
         runs, served = memory.agenda.run_ids, memory.agenda.order()
         memory.refresh(snapshot, self._journal, known=memory.usage, served=served)
         # What was the last of a run is no longer on the agenda that was read just now.
@@ -248,6 +253,9 @@ class Lane:
         self._outbox.stale = True
 
     async def _end(self) -> LaneEnd:
+        await recovery.take_back(self._context, self._memory, self._lease, frozenset())
+        if self._sender is not None:
+            await self._sender.clean_up()
         await self._journal.write(lambda tx: tx.lanes.release(self._lease))
         self._outbox.summarise()
         return "stopped"
@@ -258,9 +266,8 @@ class Lane:
         if memory.account.state in PASSING:
             # Even if nothing is left to send, somebody must take the label off in time.
             wake_at = earlier(wake_at, memory.account.state_until_at)
-        if await recovery.take_back(self._context, memory, self._lease, frozenset()):
-            self._touched = True
-            return self._clock.now()
+        if self._sender is not None:
+            await self._sender.clean_up()
         delay_us = None if wake_at is None else max(0, wake_at - self._clock.now())
         parked = await self._journal.write(
             lambda tx: lane_writes.park(
@@ -268,8 +275,12 @@ class Lane:
             )
         )
         if not parked:
+            # Somebody touched the lane, or something of it is stranded: look again, but never in a
+            # circle that takes no time.
             self._touched = True
-            return self._clock.now()
+            self._refused_parks += 1
+            again = self._refused_parks > PARKS_AT_ONCE
+            return self._clock.now() + (PARK_RETRY_US if again else 0)
         self._outbox.summarise()
         why = waiting_for.why if waiting_for is not None else "nothing due"
         self._log.debug("lane parked", wake_at=wake_at, why=why)

@@ -15,6 +15,7 @@ from paceline.engine.ports import (
     LaneResult,
     LaneUnit,
     Lease,
+    LedgerRow,
     Settlement,
     Tx,
     Work,
@@ -54,6 +55,11 @@ def hold(tx: Tx, lease: Lease) -> None:
     (result,) = tx.path.apply([LaneUnit(lease, revision=0)])
     if not result.held:
         raise LeaseLost("another process owns this lane now")
+
+
+def is_ours(intent: LedgerRow | None, lease: Lease) -> bool:
+    """Whether this lane can put a stranded delivery right: its own intent, or between parts."""
+    return intent is None or intent.generation == lease.generation
 
 
 def held(lease: Lease, work: Work[T]) -> Work[T]:
@@ -176,6 +182,11 @@ def park(
 
     Wakes go by the database's clock. Ours may differ from it, so what counts is how long to wait.
     """
+    hold(tx, lease)
+    # Behind the lock: an intent of whose commit we never heard has come through by now, or never
+    # will. Nobody would look after it once the lane is given away.
+    if any(is_ours(intent, lease) for _, intent in tx.path.stranded(lease.account_id)):
+        return False
     wake_at = None if delay_us is None else tx.now + delay_us
     if not tx.lanes.park(lease, revision, wake_at):
         return False

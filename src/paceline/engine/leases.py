@@ -64,7 +64,7 @@ class ProcessLease:
         process_id = self._process_id
         try:
             until_at = await self._journal.write(
-                lambda tx: tx.processes.renew(process_id, LEASE_US)
+                lambda tx: tx.processes.renew(process_id, LEASE_US), alone=True
             )
         except StoreUnavailable as error:
             log.warning("lease not renewed", process=process_id, error=str(error))
@@ -101,6 +101,8 @@ def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow,
 def let_go(tx: Tx, account_ids: list[int], process_id: int) -> None:
     """Free those of these lanes that are ours."""
     for account_id in sorted(account_ids):
+        # Touching waits for a take of ours that is still being committed, so what is read is final.
+        tx.lanes.touch(account_id, tx.now)
         row = tx.lanes.get(account_id)
         if row.owner == process_id:
             tx.lanes.release(Lease(account_id, process_id, row.generation))

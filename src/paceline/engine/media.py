@@ -7,6 +7,7 @@ is stored before it is used, so a restart finds it again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -71,12 +72,16 @@ class Handles:
             self._gone.add(media_id)
             log.info("upload is gone", account=self._account.name, media=media_id)
 
+    async def clean_up(self) -> None:
+        """Forget in the store too what is gone: whoever runs the lane next must not try it."""
+        for media_id in sorted(self._gone):
+            work = partial(_forget_upload, account_id=self._account.id, media_id=media_id)
+            await self._journal.write(work)
+            self._gone.discard(media_id)
+
     async def ensure(self, media_id: str, timeout_us: int) -> str | Outcome:
         """The handle, uploading if need be; an outcome if the provider refused the upload."""
-        if media_id in self._gone:
-            account_id = self._account.id
-            await self._journal.write(lambda tx: tx.media.forget_upload(account_id, media_id))
-            self._gone.discard(media_id)
+        await self.clean_up()
         stored = await self._journal.read(lambda tx: tx.media.upload_of(self._account.id, media_id))
         if stored is not None and _good(stored, self._clock.now()):
             self._known[media_id] = stored
@@ -101,6 +106,10 @@ class Handles:
             # A driver must answer with an outcome; when it raises, nobody has received anything.
             log.exception("driver failed", account=self._account.name, media=loaded.media.id)
             return transient(f"driver failed: {type(error).__name__}: {error}")
+
+
+def _forget_upload(tx: Tx, account_id: int, media_id: str) -> None:
+    tx.media.forget_upload(account_id, media_id)
 
 
 def _load(tx: Tx, media_id: str) -> _Loaded:

@@ -20,7 +20,8 @@ from paceline.core.policy import Policy
 from paceline.core.retry import next_ask_at
 from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
-from paceline.engine.lane_writes import hold
+from paceline.engine.drivers import CLEAN_UP_US
+from paceline.engine.lane_writes import hold, is_ours
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import (
     Capabilities,
@@ -61,7 +62,8 @@ async def take_stock(
         if intent is None:
             continue
         # Its owner's lease is over, so the call began before now, whatever its clock says.
-        due_at = doubt_due_at(memory.policy, capabilities, now + timeouts[intent.policy_id])
+        over_at = now + timeouts[intent.policy_id] + CLEAN_UP_US
+        due_at = doubt_due_at(memory.policy, capabilities, over_at)
         outcome = outcomes.unknown("stopped between intent and outcome")
         settlements.append(
             _settlement(delivery, intent, outcome, DeliveryState.UNKNOWN, due_at, now)
@@ -107,7 +109,11 @@ async def take_back(
     the lane looks around and before it is given away.
     """
     stranded: Stranded = await context.journal.read(lambda tx: tx.path.stranded(lease.account_id))
-    ours = [(delivery, intent) for delivery, intent in stranded if delivery.id not in flying]
+    ours = [
+        (delivery, intent)
+        for delivery, intent in stranded
+        if delivery.id not in flying and is_ours(intent, lease)
+    ]
     if not ours:
         return False
     now = context.clock.now()
@@ -115,7 +121,7 @@ async def take_back(
     settlements = tuple(
         _settlement(delivery, intent, outcome, DeliveryState.READY, now, now)
         for delivery, intent in ours
-        if intent is not None and intent.generation == lease.generation
+        if intent is not None
     )
     unit = LaneUnit(lease, memory.revision, settlements=settlements)
     between_parts = [delivery for delivery, intent in ours if intent is None]
@@ -174,7 +180,9 @@ async def resolve(
     found = Found("unclear")
     # Judged by our own clock, from when we wrote down the loss, and before asking: an answer given
     # while the call may still be under way proves nothing, however long it takes to arrive.
-    over_at = lost.at if lost.started_at is not None else lost.at + timeouts[intent.policy_id]
+    over_at = lost.at + CLEAN_UP_US
+    if lost.started_at is None:
+        over_at += timeouts[intent.policy_id]
     certain = context.clock.now() >= over_at
     if capabilities.finds:
         found = await _ask(context, memory, driver, delivery)

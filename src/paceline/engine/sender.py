@@ -88,6 +88,10 @@ class Sender:
     def serves(self, run_id: int) -> bool:
         return any(flight.delivery.run_id == run_id for flight in self._flights.values())
 
+    async def clean_up(self) -> None:
+        """Nothing is under way any more, and the lane is about to be given back."""
+        await self._handles.clean_up()
+
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
         for call in (*self._calls, *self._late):

@@ -346,7 +346,7 @@ class Supervisor:
         """Write it however long the store is away: a lane nobody runs must not stay ours."""
         while True:
             try:
-                await self._journal.write(work)
+                await self._journal.write(work, alone=True)
                 return
             except StoreError as error:
                 log.warning("store failed, trying again", error=str(error))
