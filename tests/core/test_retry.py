@@ -57,15 +57,12 @@ def test_permanent_never_comes_back_and_only_a_bounce_suppresses() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(HANDLE_GONE))
-def test_a_file_that_is_gone_climbs_the_ladder_like_a_passing_failure(code: str) -> None:
-    def then(kind: OutcomeKind, retries: int) -> Consequence:
-        outcome = Outcome(kind, "because", code)
-        return consequence(outcome, retries=retries, setbacks=0, policy=DEFAULT, now=NOW)
-
-    for retries in range(5):
-        assert then(K.REJECTED, retries) == then(K.TRANSIENT, retries)
-    assert then(K.REJECTED, 0).event == "retry"
-    assert then(K.BOUNCED, 0).event == "bounce", "only of a refusal does the code say so"
+def test_a_file_that_is_gone_is_a_refusal_to_whoever_does_not_know_how_old_it_was(
+    code: str,
+) -> None:
+    outcome = Outcome(K.REJECTED, "because", code)
+    result = consequence(outcome, retries=0, setbacks=0, policy=DEFAULT, now=NOW)
+    assert result == Consequence("fail", reason="because")
 
 
 def test_throttled_waits_for_retry_after_or_60_seconds_and_goes_slower() -> None:

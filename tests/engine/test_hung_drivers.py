@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from paceline.core.model import Part
 from paceline.engine import drivers
 from paceline.engine.drivers import CLEAN_UP_US, within_time
 from paceline.sim.loop import run_virtual
-from tests.engine.doubles import Act, Double, Watcher, forever
+from tests.engine.doubles import Act, Double, Watcher, forever, raising
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -66,9 +67,12 @@ def test_an_upload_that_does_not_end_is_made_again(worlds: Worlds) -> None:
         media = world.write(lambda tx: tx.media.put("a.png", "image/png", b"x", 1))
         world.account(policy={"rate": "60/min", "timeout": "10s"})
         world.campaign(2, parts=(Part("media", "look", media=media.id),))
-        process = world.process(providers=double(world, upload=clinging()).registry())
+        watcher = Watcher()
+        provider = double(world, upload=clinging())
+        process = world.process(providers=provider.registry(), observer=watcher)
         await world.until_finished(within_us=HOUR, every_us=SECOND)
         await process.stop()
+        assert not watcher.crashes, "nobody had to restart the lane"
 
     world = worlds.fresh()
     world.play(script)
@@ -114,6 +118,50 @@ def test_a_lane_in_the_middle_of_such_a_call_can_be_killed(
     assert world.counts_at_end == {"sent": 3}
 
 
+# ---------------------------------------------------------------------- logins that come too late
+
+
+def reluctant_login(world: World, after_us: int) -> Act:
+    """The first login does not hear that it was called off, and succeeds in the end."""
+    first = True
+
+    async def act(real: Act, *arguments: Any) -> Any:
+        nonlocal first
+        ends_at = world.clock.now() + (after_us if first else 0)
+        first = False
+        while world.clock.now() < ends_at:
+            with suppress(asyncio.CancelledError):
+                await world.clock.sleep_until(ends_at)
+        return await real(*arguments)
+
+    return act
+
+
+@pytest.mark.parametrize("after_us", [12 * SECOND, 5 * MINUTE], ids=["tidying up", "left behind"])
+@pytest.mark.parametrize("closes", ["at once", "never", "with an error"])
+def test_an_account_that_opens_when_nobody_waits_any_more_is_closed(
+    worlds: Worlds, closes: str, after_us: int
+) -> None:
+    act = {"never": clinging(10), "with an error": raising(OSError("gone"))}.get(closes)
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min", "timeout": "10s"})
+        watcher = Watcher()
+        acts = {"open": reluctant_login(world, after_us)} | ({"close": act} if act else {})
+        provider = double(world, **acts)
+        world.campaign(2)
+        process = world.process(providers=provider.registry(), observer=watcher)
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await world.wait(10 * MINUTE)
+        assert (provider.called["open"], provider.called["close"]) == (2, 2)
+        assert not watcher.crashes
+        await process.stop()
+
+    world = worlds.fresh()
+    world.play(script)
+    assert world.counts_at_end == {"sent": 2}
+
+
 # ---------------------------------------------------------------------- the bound itself
 
 
@@ -144,17 +192,17 @@ def test_a_call_that_ends_when_told_to_is_late_at_its_limit() -> None:
     run_virtual(script(), start_at=0)
 
 
-def test_a_call_that_does_not_end_gets_a_few_seconds_and_is_found_in_the_set() -> None:
+def test_a_call_that_does_not_end_gets_a_few_seconds_and_is_told_of() -> None:
     async def script() -> None:
-        loop, late = asyncio.get_running_loop(), set[asyncio.Future[Any]]()
+        loop, late = asyncio.get_running_loop(), list[asyncio.Future[Any]]()
         began = loop.time()
         with pytest.raises(TimeoutError):
-            await within_time(clinging()(forever), 10 * SECOND, late)
+            await within_time(clinging()(forever), 10 * SECOND, late.append)
         assert loop.time() - began == pytest.approx(10 + CLEAN_UP_US / SECOND)
         (left,) = late
         left.cancel()
         await asyncio.sleep(1)
-        assert left.done() and not late
+        assert left.done() and not drivers._left_behind
 
     run_virtual(script(), start_at=0)
 

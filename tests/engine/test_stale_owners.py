@@ -128,7 +128,7 @@ def test_a_doubt_is_ended_only_while_it_is_the_same_doubt(worlds: Worlds) -> Non
         context = process.supervisor._context
         for end in (
             recovery._Doubt(context, lease, before).go_on("again"),
-            recovery._Doubt(context, lease, before).keep(None),
+            recovery._Doubt(context, lease, before).keep(None, living=False),
         ):
             resolution = await end
             assert resolution.due_at == world.clock.now(), "look again"

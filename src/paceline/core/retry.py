@@ -49,8 +49,6 @@ def consequence(
     match kind:
         case OutcomeKind.ACCEPTED:
             return Consequence("accept")
-        case OutcomeKind.REJECTED if outcome.handle_gone:
-            return _climb(reason, retries, policy, now)
         case OutcomeKind.REJECTED:
             return Consequence("fail", reason=reason)
         case OutcomeKind.BOUNCED:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.core.instants import MINUTE
+from paceline.engine.late import LateCalls
 from paceline.engine.leases import ProcessLease
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Clock, Journal
@@ -21,6 +22,8 @@ class LaneContext:
     park_after_us: int = 2 * MINUTE
     """A wait longer than this is spent parked. Shorter ones are not worth closing the account and
     opening it again, which would come on top of every gap."""
+    late: LateCalls = field(default_factory=LateCalls)
+    """Calls of this process that were given up and live on."""
 
     def key(self, delivery_id: int, part: int) -> str:
         """What a provider is told to call this part, and can be asked for later.

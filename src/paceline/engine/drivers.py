@@ -8,7 +8,7 @@ be called off is left behind, so that no lane waits for it for ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import structlog
@@ -32,6 +32,12 @@ T = TypeVar("T")
 
 CLEAN_UP_US = 5 * SECOND
 """How long a driver may take to tidy up after a call that was called off."""
+
+CLOSE_WITHIN_US = 10 * SECOND
+"""How long an account may take to close that was opened too late."""
+
+Leave = Callable[[asyncio.Future[Any]], None]
+"""Told of a call that is left behind."""
 
 log = structlog.get_logger("paceline.driver")
 
@@ -60,8 +66,29 @@ class LazyDriver:
 
     async def open(self) -> Driver:
         if self._driver is None:
-            self._driver = await _apart(self._provider.open(self._account))
+            opening = asyncio.ensure_future(self._provider.open(self._account))
+            try:
+                self._driver = await _apart(opening)
+            except BaseException:
+                # Perhaps it opens all the same, now or later, and nobody is there to use it.
+                opening.add_done_callback(self._put_away)
+                raise
         return self._driver
+
+    def _put_away(self, opening: asyncio.Future[Driver]) -> None:
+        """Close an account that was opened when nobody waited for it any more."""
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        log.warning("account was opened too late, closing it", account=self._account.name)
+        closing = asyncio.ensure_future(self._close_late(opening.result()))
+        _left_behind.add(closing)
+        closing.add_done_callback(_left_behind.discard)
+
+    async def _close_late(self, driver: Driver) -> None:
+        try:
+            await within_time(driver.close(), CLOSE_WITHIN_US)
+        except Exception as error:
+            log.warning("driver did not close", account=self._account.name, error=repr(error))
 
     async def send(self, message: Message) -> Outcome:
         return await _ours((await self.open()).send(message))
@@ -78,13 +105,11 @@ class LazyDriver:
             await _apart(driver.close())
 
 
-async def within_time(
-    call: Awaitable[T], timeout_us: int, late: set[asyncio.Future[Any]] | None = None
-) -> T:
+async def within_time(call: Awaitable[T], timeout_us: int, leave: Leave | None = None) -> T:
     """What a driver answers within so long; else it is called off, and that is a ``TimeoutError``.
 
-    A driver that goes on cleaning up for more than a few seconds is left to itself. Whoever wants
-    to end such calls later gives the set in which they are to be found.
+    A driver that goes on cleaning up for more than a few seconds is left to itself. Whoever has to
+    know of such calls is told of each as it is left.
     """
     apart = asyncio.ensure_future(call)
     try:
@@ -92,7 +117,7 @@ async def within_time(
         in_time = apart.done()
     finally:
         if not apart.done():
-            await _call_off(apart, late)
+            await _call_off(apart, leave)
     if not apart.done() or (apart.cancelled() and not in_time):
         raise TimeoutError
     return _answer(apart)
@@ -115,7 +140,7 @@ def _answer(apart: asyncio.Future[T]) -> T:
     return apart.result()
 
 
-async def _call_off(apart: asyncio.Future[Any], late: set[asyncio.Future[Any]] | None) -> None:
+async def _call_off(apart: asyncio.Future[Any], leave: Leave | None) -> None:
     """Tell a call to end, and wait a little; then keep it where it cannot get lost."""
     apart.cancel()
     apart.add_done_callback(_note_end)
@@ -124,10 +149,10 @@ async def _call_off(apart: asyncio.Future[Any], late: set[asyncio.Future[Any]] |
     finally:
         if not apart.done():
             log.warning("driver does not end a call, leaving it behind")
-            for keeper in (_left_behind, late):
-                if keeper is not None:
-                    keeper.add(apart)
-                    apart.add_done_callback(keeper.discard)
+            _left_behind.add(apart)
+            apart.add_done_callback(_left_behind.discard)
+            if leave is not None:
+                leave(apart)
 
 
 def _note_end(apart: asyncio.Future[Any]) -> None:

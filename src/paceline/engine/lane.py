@@ -205,6 +205,8 @@ class Lane:
         if self._stopping:
             return await self._end()
         if wake_at is None or wake_at - now > self._context.park_after_us:
+            if sender.kept_until_at > now:
+                return earlier(wake_at, sender.kept_until_at)
             return await self._park(wake_at)
         return wake_at
 

@@ -35,6 +35,7 @@ __all__ = [
     "held",
     "hold",
     "park",
+    "put_off",
     "tell_owner",
     "with_aftermath",
 ]
@@ -134,17 +135,25 @@ def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Ins
     after = settled.settlement
     if after.state is not DeliveryState.READY:
         tx.deliveries.move(after.delivery_id, "fail", at=now, reason=after.reason)
-    elif not tx.deliveries.move(
-        after.delivery_id,
-        "retry",
-        at=now,
-        due_at=after.due_at,
-        reason=after.reason,
-        retries=after.retries,
-    ):  # it had not started: only its time moves
-        tx.deliveries.postpone(after.delivery_id, after.due_at, after.reason, after.retries)
+    else:
+        put_off(tx, after.delivery_id, after.due_at, after.reason, now, after.retries)
     if not settled.aftermath.empty:
         _carry_out(tx, settled.aftermath, account, now)
+
+
+def put_off(
+    tx: Tx,
+    delivery_id: int,
+    due_at: Instant | None,
+    reason: str,
+    at: Instant,
+    retries: int | None = None,
+) -> None:
+    """Let a delivery wait that has started, or that has not: then only its time moves."""
+    if not tx.deliveries.move(
+        delivery_id, "retry", at=at, due_at=due_at, reason=reason, retries=retries
+    ):
+        tx.deliveries.postpone(delivery_id, due_at, reason, retries)
 
 
 def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant) -> None:

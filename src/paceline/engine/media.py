@@ -44,6 +44,8 @@ class Handles:
         self._known: dict[str, Upload] = {}
         self._refused: dict[str, tuple[Outcome, Instant]] = {}
         self._gone: set[str] = set()
+        self.made = 0
+        """How many uploads were made so far."""
 
     def refused(self, media_id: str) -> Outcome | None:
         """What the last upload failed with, while it is too early to try again."""
@@ -95,6 +97,7 @@ class Handles:
         )
         await self._journal.write(lambda tx: tx.media.uploaded(upload))
         self._known[media_id] = upload
+        self.made += 1
         return upload.handle
 
     async def _upload(self, loaded: _Loaded, timeout_us: int) -> Uploaded | Outcome:

@@ -22,6 +22,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
+from paceline.engine.late import ASK_AGAIN_US, not_ended
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import (
     Capabilities,
@@ -172,6 +173,11 @@ async def resolve(
     rows, timeouts = await context.journal.read(lambda tx: _history(tx, delivery.id))
     attempt = [row for row in rows if row.attempt == delivery.attempts]
     intents = [row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done]
+    # Asked before the provider is: what it says of a message whose call still lives may be untrue a
+    # moment later. Presence is presence, but absence proves nothing, and nothing is sent again.
+    living = context.late.lives(context.key(delivery.id, delivery.parts_done))
+    if not intents and living:
+        return await doubt.keep(context.clock.now() + ASK_AGAIN_US, living=True)
     if not intents:
         # The answer came late, when the doubt had been raised already: the next part is due.
         return await doubt.go_on("going on after a late answer")
@@ -183,7 +189,7 @@ async def resolve(
     over_at = lost.at + CLEAN_UP_US
     if lost.started_at is None:
         over_at += timeouts[intent.policy_id]
-    certain = context.clock.now() >= over_at
+    certain = context.clock.now() >= over_at and not living
     if capabilities.finds:
         found = await _ask(context, memory, driver, delivery)
     now = context.clock.now()
@@ -196,11 +202,13 @@ async def resolve(
         bound.info("proved absent", sent_again=again)
         return await doubt.absent(intent, again=again)
     ask_at = next_ask_at(lost.at, now) if capabilities.finds else None
+    if living:
+        ask_at = min(now + ASK_AGAIN_US, ask_at or now + ASK_AGAIN_US)
     if ask_at is None and memory.policy.on_unknown == "resend" and again:
         bound.warning("no answer can be had, sending again as the policy says")
         return await doubt.go_on("sent again while in doubt", climbs=True)
-    bound.info("still in doubt", ask_again_at=ask_at)
-    return await doubt.keep(ask_at)
+    bound.info("still in doubt", ask_again_at=ask_at, call_lives=living)
+    return await doubt.keep(ask_at, living=living)
 
 
 def _history(tx: Tx, delivery_id: int) -> tuple[list[LedgerRow], dict[int, int]]:
@@ -268,9 +276,11 @@ class _Doubt:
             Resolution(now),
         )
 
-    async def keep(self, ask_at: Instant | None) -> Resolution:
+    async def keep(self, ask_at: Instant | None, *, living: bool) -> Resolution:
         delivery = self._delivery
-        reason = delivery.reason if ask_at is not None else f"{delivery.reason}; held for a person"
+        reason = not_ended(delivery.reason) if living else delivery.reason
+        if ask_at is None:
+            reason = f"{reason}; held for a person"
         return await self._end(
             lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason), Resolution(ask_at)
         )
@@ -282,6 +292,8 @@ class _Doubt:
             hold(tx, lease)
             after = tx.deliveries.get(before.id)
             same = (after.attempts, after.parts_done) == (before.attempts, before.parts_done)
+            # A process in which the call still lives moves the doubt ahead (``late``).
+            same = same and after.due_at == before.due_at
             if after.state is DeliveryState.UNKNOWN and same:
                 work(tx)
                 return True

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
-from paceline.core.calendar import day_start_of
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
-from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import AccountState, DeliveryState
 from paceline.core.template import render_part
@@ -27,6 +27,8 @@ from paceline.core.usage import Usage
 from paceline.engine import lane_writes
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import within_time
+from paceline.engine.last_look import forbidden
+from paceline.engine.late import ASK_AGAIN_US, KEPT_US, NOT_ENDED, LateCall
 from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -62,8 +64,7 @@ class Sender:
         self._flights: dict[int, Flight] = {}
         self._landed: list[tuple[Flight, Outcome, Instant]] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._late: set[asyncio.Future[Any]] = set()
-        """Calls given up that do not end; their outcome has landed as unknown."""
+        self._dropped = False
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -88,14 +89,26 @@ class Sender:
     def serves(self, run_id: int) -> bool:
         return any(flight.delivery.run_id == run_id for flight in self._flights.values())
 
+    @property
+    def kept_until_at(self) -> Instant:
+        """Until when the lane should not be parked, because a call that was given up may answer."""
+        late = self._context.late.of(self._lease)
+        return max((call.given_up_at + KEPT_US for call in late), default=0)
+
     async def clean_up(self) -> None:
         """Nothing is under way any more, and the lane is about to be given back."""
         await self._handles.clean_up()
+        context = self._context
+        await context.late.hold_back(self._lease, context.journal, context.clock)
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
-        for call in (*self._calls, *self._late):
+        self._dropped = True
+        for call in self._calls:
             call.cancel()
+        for late in self._context.late.of(self._lease):
+            log.error("lane ends before its call", account=late.account.name, key=late.key)
+            late.call.cancel()
 
     # ------------------------------------------------------------------ setting out
 
@@ -191,13 +204,13 @@ class Sender:
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
         now = self._clock.now()
-        forbidden = self._forbidden(flight, now)
-        if forbidden is not None:
-            self._land(flight, outcomes.withdrawn(forbidden))
+        reason = self._forbidden(flight, now)
+        if reason is not None:
+            self._land(flight, outcomes.withdrawn(reason))
             return
         if self._memory.policy.concurrency == 1:
             self._count_from(flight, now)
-            self._land(flight, await self._call(message))
+            self._land(flight, await self._call(flight, message))
             return
         begun = asyncio.get_running_loop().create_future()
         call = asyncio.ensure_future(self._call_beside(flight, message, begun))
@@ -212,43 +225,22 @@ class Sender:
         memory.usage = usages.started(memory.usage, at, memory.policy, flight.ask.reply)
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
-        """Closing time and the lease, checked once more: the commit may have taken long."""
+        """The lease and closing time, checked once more: the commit may have taken long."""
         if not self._context.lease.safe():
             return "lease about to run out"
-        ask, policy = flight.ask, self._memory.policy
-        capped = policy.daily or policy.weekly or policy.warmup is not None
-        if capped and day_start_of(now, policy.day_zone) > flight.intent_at:
-            return "a new day began, and the slot was yesterday's"
-        if flight.part != flight.delivery.parts_done:
-            return None
-        if ask.expires_at is not None and now >= ask.expires_at:
-            return "expired"
-        return None if ask.reply else self._shut(ask, now)
-
-    def _shut(self, ask: Ask, now: Instant) -> str | None:
-        """Which hours have ended since the pacer was asked."""
-        policy = self._memory.policy
-        hours = policy.hours
-        if hours is not None and not hours.is_open(now):
-            return "business hours ended"
-        if ask.closes_at is not None and now >= ask.closes_at:
-            return "delivery window closed"
-        if ask.window is not None and not ask.window.is_open(now):
-            return "send window ended"
-        if ask.recipient_hours is not None and not ask.recipient_hours.is_open(now):
-            return "the recipient's hours ended"
-        return None
+        return forbidden(flight, self._memory.policy, now)
 
     async def _call_beside(
         self, flight: Flight, message: Message, begun: asyncio.Future[Instant]
     ) -> None:
         begun.set_result(self._clock.now())
-        self._land(flight, await self._call(message))
+        self._land(flight, await self._call(flight, message))
 
-    async def _call(self, message: Message) -> Outcome:
+    async def _call(self, flight: Flight, message: Message) -> Outcome:
         timeout_us = self._memory.policy.timeout_us
+        leave = partial(self._leave, flight, message.key)
         try:
-            return await within_time(self._driver.send(message), timeout_us, self._late)
+            return await within_time(self._driver.send(message), timeout_us, leave)
         except TimeoutError:
             return outcomes.unknown(f"no answer within {timeout_us / SECOND:g} s")
         except Exception as error:
@@ -256,6 +248,28 @@ class Sender:
             # out or not: only "unknown" is honest.
             log.exception("driver failed", account=self._memory.account.name, key=message.key)
             return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
+
+    def _leave(self, flight: Flight, key: str, call: asyncio.Future[Any]) -> None:
+        """A call does not end: the flight lands in doubt, and the call is watched on its own."""
+        context, memory = self._context, self._memory
+        late = LateCall(
+            key=key,
+            call=call,
+            lease=self._lease,
+            flight=replace(flight),
+            account=memory.account,
+            policy=memory.policy,
+            capabilities=self._driver.capabilities,
+            given_up_at=self._clock.now(),
+            ended=self._late_ended,
+        )
+        context.late.watch(late, context.journal, context.clock, context.lease)
+        if self._dropped:
+            call.cancel()
+
+    def _late_ended(self) -> None:
+        self._outbox.stale = True
+        self._tell_landed()
 
     # ------------------------------------------------------------------ landing
 
@@ -299,20 +313,24 @@ class Sender:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""
         delivery = flight.delivery
         part = flight.content.parts[flight.part]
+        key = self._context.key(delivery.id, flight.part)
+        if self._context.late.lives(key):
+            await self._step_aside(flight)
+            return None
         try:
             rendered = render_part(part, delivery.target, delivery.fields)
         except InputError as error:
             await self._abandon(flight, Outcome(OutcomeKind.REJECTED, str(error)))
             return None
         handle: str | None = None
+        made = self._handles.made
         if part.media is not None:
             answer = self._handles.known(part.media) or await self._upload(part.media)
             if isinstance(answer, Outcome):
                 await self._abandon(flight, answer)
                 return None
             handle = answer
-        flight.handle = handle
-        key = self._context.key(delivery.id, flight.part)
+        flight.handle, flight.fresh = handle, self._handles.made > made
         return Message(key, delivery.target, delivery.action, rendered, handle)
 
     async def _upload(self, media_id: str) -> str | Outcome:
@@ -327,6 +345,20 @@ class Sender:
                 answer = outcomes.transient(answer.reason, answer.code)
             self._handles.remember(media_id, answer)
         return answer
+
+    async def _step_aside(self, flight: Flight) -> None:
+        """An earlier call may still deliver the very same: nobody sends it a second time."""
+        await self._outbox.flush(self.flying)
+        delivery, now = flight.delivery, self._clock.now()
+        due_at = now + ASK_AGAIN_US
+        self._flights.pop(delivery.id, None)
+        work = partial(lane_writes.put_off, delivery_id=delivery.id, due_at=due_at, at=now)
+        await self._context.journal.write(
+            lane_writes.held(self._lease, partial(work, reason=NOT_ENDED))
+        )
+        queue = self._memory.agenda.queue_of(delivery.run_id)
+        if queue is not None:
+            queue.expect(due_at)
 
     async def _abandon(self, flight: Flight, outcome: Outcome) -> None:
         """A delivery that failed before its intent: moved on without a ledger row."""

@@ -34,6 +34,8 @@ class Flight:
     started_at: Instant | None = None
     handle: str | None = None
     """The provider's handle of the media that the part was sent with."""
+    fresh: bool = False
+    """Whether that handle was made for this very attempt."""
     next_part_at: Instant | None = None
     """When the next part may go; ``None`` while one is with the provider."""
 
@@ -42,6 +44,14 @@ class Flight:
         """Parts that have no intent yet."""
         ahead = len(self.content.parts) - self.part
         return ahead if self.next_part_at is not None else ahead - 1
+
+    def met_old_handle(self, outcome: Outcome) -> bool:
+        """Whether all that was refused is a handle from earlier, which another upload replaces.
+
+        Nobody's message was refused, so it is tried again at once and costs no rung. That cannot go
+        on for ever: one that was made just now and is gone as well is refused for good.
+        """
+        return outcome.handle_gone and self.handle is not None and not self.fresh
 
     @property
     def last_part(self) -> bool:
@@ -84,9 +94,13 @@ def settle(
     # Calls that were under way together meet the same throttle: that is one setback, not three.
     known = now < usage.hold_until_at
     setbacks = max(0, usage.setbacks - 1) if known else usage.setbacks
-    result = consequence(
-        outcome, retries=delivery.retries, setbacks=setbacks, policy=policy, now=now
-    )
+    old_handle = flight.met_old_handle(outcome)
+    if old_handle:
+        result = Consequence("retry", now, f"{outcome.reason}; the file is uploaded again")
+    else:
+        result = consequence(
+            outcome, retries=delivery.retries, setbacks=setbacks, policy=policy, now=now
+        )
     after = usages.settle(
         usage,
         flight.ask,
@@ -95,6 +109,9 @@ def settle(
         delivery.run_id,
         limit=window_size(policy),
     )
+    if old_handle:
+        # That our handle was old says nothing about the messages: no error is counted.
+        after = replace(after, health=usage.health)
     if result.hold_until_at is not None:
         reason = outcome.reason or str(outcome.kind)
         text = f"{outcome.kind} by the provider: {reason}"
