@@ -109,7 +109,7 @@ def test_a_start_without_an_offset_is_meant_in_the_campaigns_zone(
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no name": ({"name": ...}, "name", "is missing"),
-    "an empty name": ({"name": "  "}, "name", "must be a text"),
+    "an empty name": ({"name": "  "}, "name", "must not be empty"),
     "a name that is none": ({"name": 5}, "name", "must be a text"),
     "a name in brackets": ({"name": "(direct)"}, "name", "bracket"),
     "a name of two lines": ({"name": "a\nb"}, "name", "one line"),
@@ -158,7 +158,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a priority that is true": ({"priority": True}, "priority", "whole number"),
     "a priority beyond bounds": ({"priority": 101}, "priority", "100"),
     "the action of replies": ({"action": "reply"}, "action", "reply"),
-    "an empty action": ({"action": ""}, "action", "must be a text"),
+    "an empty action": ({"action": ""}, "action", "must not be empty"),
 }
 
 

@@ -11,9 +11,22 @@ import pytest
 
 from paceline.core.errors import LeaseLost
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.engine.catalogue import Catalogue
+from paceline.engine.commands import accounts
+from paceline.engine.commands.accounts import House, NewAccount
 from paceline.engine.journal import GroupJournal, InlineRunner
-from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, UNSAFE_TAIL_US, ProcessLease
+from paceline.engine.leases import (
+    IDLE_LEASE_US,
+    IDLE_RENEW_EVERY_US,
+    LEASE_US,
+    RENEW_EVERY_US,
+    UNSAFE_TAIL_US,
+    ProcessLease,
+)
 from paceline.engine.ports import Store
+from paceline.engine.taking import Taking
+from paceline.providers.registry import Registry
+from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.store.database import open_store
 from tests.engine.doubles import Watcher
 from tests.engine.faults import LostStore, TrippedStore
@@ -72,6 +85,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     store.close()
 
 
+def a_lane(desk: Desk) -> int:
+    """An account of nobody's."""
+    providers = Registry([SandboxProvider(desk.clock, MemoryEffects())])
+    with desk.store.write() as tx:
+        new = NewAccount("ann", "sandbox")
+        return accounts.add(tx, new, House(providers, Catalogue()), desk.clock.at).id
+
+
 def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(script())
 
@@ -79,6 +100,7 @@ def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_the_numbers_fit_together() -> None:
     assert (LEASE_US, RENEW_EVERY_US, UNSAFE_TAIL_US) == (15 * SECOND, 5 * SECOND, 5 * SECOND)
     assert RENEW_EVERY_US < SAFE_US, "one lost renewal stops nobody"
+    assert 2 * IDLE_RENEW_EVERY_US < IDLE_LEASE_US
 
 
 def test_before_joining_nothing_is_safe_and_nobody_has_a_number(desk: Desk) -> None:
@@ -97,7 +119,50 @@ def test_a_send_may_start_until_the_last_part_of_the_lease(desk: Desk) -> None:
         assert not desk.lease.safe()
         await desk.lease.renew()
         assert desk.lease.safe()
-        assert desk.rows() == [(desk.lease.process_id, desk.clock.at + LEASE_US)]
+        assert desk.rows() == [(desk.lease.process_id, desk.clock.at + IDLE_LEASE_US)]
+
+    run(script)
+
+
+def test_an_idle_process_is_known_for_long_but_may_send_no_longer_for_it(desk: Desk) -> None:
+    async def script() -> None:
+        await desk.lease.join()
+        await desk.lease.renew()
+        desk.clock.pass_by(IDLE_RENEW_EVERY_US)
+        assert desk.rows()[0][1] > desk.clock.at, "the fleet knows that it is alive"
+        assert desk.lease.alive
+        assert not desk.lease.safe(), "but nothing may be sent on that"
+        desk.clock.pass_by(IDLE_LEASE_US)
+        assert not desk.lease.alive
+
+    run(script)
+
+
+def test_taking_lanes_makes_the_lease_a_short_one_in_the_same_transaction(desk: Desk) -> None:
+    async def script() -> None:
+        await desk.lease.join()
+        await desk.lease.renew()
+        taking = Taking(desk.journal, desk.lease)
+        desk.clock.pass_by(MINUTE)
+        assert await taking.take([a_lane(desk)]) != []
+        assert desk.rows() == [(1, desk.clock.at + LEASE_US)]
+        assert desk.lease.safe()
+        desk.clock.pass_by(RENEW_EVERY_US)
+        await desk.lease.renew()
+        assert desk.rows() == [(1, desk.clock.at + LEASE_US)], "short while a lane is ours"
+
+    run(script)
+
+
+def test_taking_nothing_leaves_the_lease_as_it_is(desk: Desk) -> None:
+    async def script() -> None:
+        await desk.lease.join()
+        await desk.lease.renew()
+        before = desk.rows()
+        desk.clock.pass_by(MINUTE)
+        assert await Taking(desk.journal, desk.lease).take([99]) == []
+        assert desk.rows() == before
+        assert not desk.lease.safe()
 
     run(script)
 
@@ -160,7 +225,7 @@ def test_a_renewal_of_which_only_the_answer_is_lost_does_not_count_either(desk: 
         desk.journal._store = LostStore(desk.store, desk.clock, 1, "after", SECOND)
         desk.clock.pass_by(RENEW_EVERY_US)
         await desk.lease.renew()
-        assert desk.rows() == [(1, desk.clock.at + LEASE_US)], "the database has it"
+        assert desk.rows() == [(1, desk.clock.at + IDLE_LEASE_US)], "the database has it"
         desk.clock.pass_by(RENEW_EVERY_US)
         assert not desk.lease.safe(), "but we do not know"
 

@@ -18,7 +18,7 @@ from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.engine import recovery
 from paceline.engine.leases import LEASE_US
-from paceline.engine.supervisor import Supervisor
+from paceline.engine.taking import Taking
 from tests.engine.faults import CommitMoment, LostStore, TrippedStore
 from tests.engine.test_crashes import ABREAST, SERIAL, Scene, gaps_of
 from tests.engine.world import World
@@ -218,10 +218,11 @@ def test_it_would_be_seen_if_a_lane_were_lost_in_a_lost_answer(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broken twin: it does not remember which lanes it may have taken."""
-    monkeypatch.setattr(Supervisor, "_let_go", _nothing)
+    monkeypatch.setattr(Taking, "make_sure", _nothing)
+    monkeypatch.setattr(Taking, "let_go", _nothing)
     with pytest.raises(AssertionError, match="never came to be so"):
         worlds.play_each(partial(lose, CERTAIN, MINUTE, {"sent": CERTAIN.count}), 3, "after")
 
 
-async def _nothing(self: Supervisor, account_id: int) -> None:
-    self._unsure.discard(account_id)
+async def _nothing(*_: Any) -> None:
+    return

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.core.errors import ProviderRefused, StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND
-from paceline.engine import supervisor
+from paceline.engine import taking
 from paceline.engine.crashes import AWAY_PAUSE_US, suspend
 from paceline.engine.ports import Lease
 from tests.engine.doubles import Double, Watcher, raising
@@ -53,7 +53,7 @@ def test_lanes_that_are_due_together_are_taken_in_one_write(worlds: Worlds) -> N
 def test_a_great_many_are_taken_in_several_and_never_more_than_there_is_room_for(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "TAKE_AT_ONCE", 10)
+    monkeypatch.setattr(taking, "TAKE_AT_ONCE", 10)
 
     async def script(world: World) -> None:
         crowd(world)

@@ -8,7 +8,7 @@ import pytest
 from psycopg import errors
 from sqlalchemy import create_engine, exc, text
 
-from paceline.core.errors import StoreBusy, StoreConflict, StoreError, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.store.database import open_store
 from paceline.store.failures import DATABASE_ERRORS, Place
 from tests.store.scene import T0, Scene
@@ -72,10 +72,10 @@ def test_every_sqlalchemy_error_is_mapped() -> None:
         (errors.IdleInTransactionSessionTimeout, StoreUnavailable),
         (psycopg.OperationalError, StoreUnavailable),
         (psycopg.InterfaceError, StoreUnavailable),
-        (errors.LockNotAvailable, StoreBusy),
+        (errors.LockNotAvailable, RowBusy),
         (errors.DeadlockDetected, StoreConflict),
         (errors.SerializationFailure, StoreConflict),
-        (errors.QueryCanceled, StoreUnavailable),
+        (errors.QueryCanceled, RowBusy),
         (errors.ReadOnlySqlTransaction, StoreUnavailable),
         (errors.OutOfMemory, StoreUnavailable),
         (errors.SyntaxError, StoreError),

@@ -238,7 +238,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(
             return connection.exec_driver_sql(f"SHOW {name}").scalar_one()
 
         assert shown("statement_timeout") == "30s"
-        assert shown("lock_timeout") == "10s"
+        assert shown("lock_timeout") == "5s"
         assert shown("idle_in_transaction_session_timeout") == "1min"
         # What goes over a whole campaign takes as long as it takes.
         tx.deliveries.move_all(1, "cancel", at=T0)

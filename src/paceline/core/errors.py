@@ -11,6 +11,7 @@ command, or infrastructure that is not there.
     ├── StoreError             theirs: the database
     │   ├── StoreUnavailable   cannot be reached right now; asking again may work
     │   │   ├── StoreBusy      another process holds a lock for too long
+    │   │   │   └── RowBusy    the lock of a row: who needs other rows can go on
     │   │   └── StoreConflict  two transactions were in each other's way, and ours gave in
     │   └── SchemaMismatch     made by a newer version, or not migrated yet
     ├── ProviderError          theirs: a driver could not open its account
@@ -75,6 +76,10 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreUnavailable):
     """Another process has held the file's lock, or a row's, for longer than we wait."""
+
+
+class RowBusy(StoreBusy):
+    """A row, not the whole store, was locked for longer than we wait: others may get through."""
 
 
 class StoreConflict(StoreUnavailable):

@@ -4,7 +4,8 @@ Units of work gather while the last group commits; the next group takes whatever
 there is no timer and no waiting for company. Lanes' units are merged into one statement per kind;
 other work follows in the order it came. If a group fails, its units are replayed one by one, so
 that one bad unit harms no other; if it was only in another transaction's way, it is tried once more
-as a whole before that.
+as a whole before that. A unit that needs a row which somebody holds for long is found in the same
+way, and fails alone; but that takes no longer than the process can wait for its lease.
 
 The store is synchronous. On which thread it runs is the runner's affair: a thread of its own in a
 real process, inline in a simulated one.
@@ -22,7 +23,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 import structlog
 
-from paceline.core.errors import StoreConflict, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreConflict, StoreUnavailable
+from paceline.core.instants import SECOND
 from paceline.engine.observe import Observer, Unobserved
 from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
 
@@ -32,6 +34,12 @@ log = structlog.get_logger("paceline.journal")
 
 GROUP_LIMIT = 500
 """Units in one transaction at most: other writers of the same file wait for its end."""
+REPLAY_US = 2 * SECOND
+"""How long those are looked for who wait for a row; whoever has had no turn by then failed too.
+
+With the longest wait for one lock before it (``lock_timeout``) it must fit between a renewal that
+falls due and the end of the lease that it renews.
+"""
 
 
 class Runner(Protocol):
@@ -98,8 +106,8 @@ class GroupJournal:
     async def submit(self, unit: LaneUnit) -> LaneResult:
         return cast(LaneResult, await self._enqueue(unit=unit))
 
-    async def write(self, work: Work[T], *, alone: bool = False) -> T:
-        return cast(T, await self._enqueue(work=work, alone=alone))
+    async def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> T:
+        return cast(T, await self._enqueue(work=work, alone=alone, first=first))
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.run(lambda: _read(self._store, work))
@@ -112,11 +120,20 @@ class GroupJournal:
         self._reader.close()
 
     def _enqueue(
-        self, unit: LaneUnit | None = None, work: Work[Any] | None = None, *, alone: bool = False
+        self,
+        unit: LaneUnit | None = None,
+        work: Work[Any] | None = None,
+        *,
+        alone: bool = False,
+        first: bool = False,
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(_Entry(future, unit, work, alone))
+        entry = _Entry(future, unit, work, alone)
+        if first:
+            self._waiting.appendleft(entry)
+        else:
+            self._waiting.append(entry)
         if self._drainer is None:
             self._drainer = loop.create_task(self._drain(), name="journal")
         return future
@@ -153,7 +170,7 @@ class GroupJournal:
 
     async def _commit(self, group: list[_Entry]) -> list[Any]:
         try:
-            return await self._writer.run(partial(commit, self._store, group))
+            return await self._writer.run(partial(commit, self._store, group, self._clock))
         except Exception as error:  # there is no thread any more: the journal has been closed
             return [error] * len(group)
         except BaseException:
@@ -162,33 +179,67 @@ class GroupJournal:
             raise
 
 
-def commit(store: Store, group: list[_Entry], *, again: bool = True) -> list[Any]:
+def commit(store: Store, group: list[_Entry], clock: Clock) -> list[Any]:
     """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
-    try:
-        with store.write() as tx:
-            answers = _apply(tx, group)
-    except StoreConflict as error:
-        # All of it was undone, and whoever was in the way has what it wanted.
-        if again:
-            return commit(store, group, again=False)
-        return [error] if len(group) == 1 else _replay(store, group)
-    except StoreUnavailable as error:
-        # Nobody's fault, and the same for all: trying one by one would only wait longer.
-        return [error] * len(group)
-    except Exception as error:  # the culprit is found by replaying
-        return [error] if len(group) == 1 else _replay(store, group)
-    return answers
+    return _Commit(store, clock).answers(group)
 
 
-def _replay(store: Store, group: list[_Entry]) -> list[Any]:
-    answers: list[Any] = []
-    for entry in group:
-        answers += commit(store, [entry])
-        away = isinstance(answers[-1], StoreUnavailable)
-        if away and not isinstance(answers[-1], StoreConflict):
-            # It has gone away meanwhile, for those that follow too.
-            return answers + [answers[-1]] * (len(group) - len(answers))
-    return answers
+class _Commit:
+    """One group on its way into the store, as a whole or in pieces.
+
+    Pieces are what finds the culprit of a failure. The time they may take is bounded once somebody
+    holds a row that one of them needs: the renewal of the lease waits behind all of them.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._away: StoreUnavailable | None = None
+        self._busy: RowBusy | None = None
+        self._until_us = 0
+
+    def answers(self, group: list[_Entry]) -> list[Any]:
+        failed = self._pointless()
+        if failed is None:
+            try:
+                return self._attempt(group)
+            except Exception as error:
+                failed = error
+                self._remember(error)
+        if len(group) == 1 or self._pointless() is not None:
+            return [failed] * len(group)
+        # Whoever waits for a row is found in few steps by halving, since each step takes a while.
+        size = (len(group) + 1) // 2 if isinstance(failed, RowBusy) else 1
+        pieces = [group[start : start + size] for start in range(0, len(group), size)]
+        return [answer for piece in pieces for answer in self.answers(piece)]
+
+    def _attempt(self, group: list[_Entry], *, again: bool = True) -> list[Any]:
+        try:
+            with self._store.write() as tx:
+                if self._busy is not None:
+                    tx.hurry()
+                return _apply(tx, group)
+        except StoreConflict:
+            # All of it was undone, and whoever was in the way has what it wanted.
+            if not again:
+                raise
+            return self._attempt(group, again=False)
+
+    def _remember(self, error: Exception) -> None:
+        if isinstance(error, RowBusy):
+            if self._busy is None:
+                self._busy = error
+                self._until_us = self._clock.monotonic_us() + REPLAY_US
+        elif isinstance(error, StoreUnavailable) and not isinstance(error, StoreConflict):
+            self._away = error
+
+    def _pointless(self) -> Exception | None:
+        """Why there is no sense in trying more: it would only wait longer."""
+        if self._away is not None:  # nobody's fault, and the same for all
+            return self._away
+        if self._busy is not None and self._clock.monotonic_us() >= self._until_us:
+            return self._busy
+        return None
 
 
 def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:

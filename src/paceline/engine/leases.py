@@ -4,6 +4,11 @@ One lease covers every lane of the process. It is measured by database time; her
 that is safe to use is kept, counted from *before* the renewal was asked for, so that a slow answer
 can only make it shorter. It is counted on both clocks: the wall clock may be set back, and the
 monotonic one may stand still while the machine sleeps, but hardly both at once.
+
+A process that owns no lane need not hurry: nobody waits to take over from it. Its lease is longer
+then and seldom renewed, so that an idle service leaves the database in peace, and taking the first
+lane makes it a short one again in the same transaction. What may be sent never rests on the longer
+one.
 """
 
 from __future__ import annotations
@@ -11,13 +16,21 @@ from __future__ import annotations
 import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
-from paceline.core.instants import SECOND, Instant
-from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Tx
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.engine.ports import Clock, Journal, Tx
 
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
+IDLE_LEASE_US = 3 * MINUTE
+IDLE_RENEW_EVERY_US = MINUTE
 UNSAFE_TAIL_US = 5 * SECOND
-"""No send starts in the last part of a lease: it must have ended before anybody takes over."""
+"""No send starts in the last part of a lease: it must have ended before anybody takes over.
+
+A renewal overtakes whatever waits in the journal, but not the group under way. That one waits for a
+row for ``lock_timeout`` and is replayed for ``REPLAY_US``; both together are less than the 10 s
+between the instant a renewal falls due and the end of the lease, so nobody takes our lanes
+meanwhile. Should it take longer all the same, nothing is sent, and nothing is lost but time.
+"""
 
 log = structlog.get_logger("paceline.lease")
 
@@ -32,6 +45,7 @@ class ProcessLease:
         self._process_id: int | None = None
         self._safe_until_us = 0
         self._safe_until_at: Instant = 0
+        self._alive_until_us = 0
 
     @property
     def process_id(self) -> int:
@@ -49,22 +63,33 @@ class ProcessLease:
             return False
         return self._clock.now() < self._safe_until_at
 
+    @property
+    def alive(self) -> bool:
+        """Whether the fleet takes this process for alive, though it may have to renew to send."""
+        return self.joined and self._clock.monotonic_us() < self._alive_until_us
+
+    def ask(self) -> tuple[int, Instant]:
+        """To be noted before a renewal is asked for, and given to ``extend`` after it."""
+        return self._clock.monotonic_us(), self._clock.now()
+
     async def join(self) -> None:
-        asked_us, asked_at = self._clock.monotonic_us(), self._clock.now()
+        asked = self.ask()
         row = await self._journal.write(lambda tx: tx.processes.join(self._name, LEASE_US))
         self._process_id = row.id
-        self._extend(asked_us, asked_at)
+        self.extend(asked)
         log.info("joined", process=row.id, name=self._name)
 
     async def renew(self) -> None:
         """Renew once. A database that is away lets the lease run out: that is what it is for."""
         if self._process_id is None:  # it has just left
             return
-        asked_us, asked_at = self._clock.monotonic_us(), self._clock.now()
+        asked = self.ask()
         process_id = self._process_id
         try:
             until_at = await self._journal.write(
-                lambda tx: tx.processes.renew(process_id, LEASE_US), alone=True
+                lambda tx: tx.processes.renew(process_id, LEASE_US, IDLE_LEASE_US),
+                alone=True,
+                first=True,
             )
         except StoreUnavailable as error:
             log.warning("lease not renewed", process=process_id, error=str(error))
@@ -77,7 +102,7 @@ class ProcessLease:
             log.warning("process was forgotten, joining again", process=process_id)
             await self.join()
             return
-        self._extend(asked_us, asked_at)
+        self.extend(asked)
 
     async def leave(self) -> None:
         process_id = self.process_id
@@ -86,23 +111,14 @@ class ProcessLease:
         await self._journal.write(lambda tx: tx.processes.leave(process_id))
         log.info("left", process=process_id)
 
-    def _extend(self, asked_us: int, asked_at: Instant) -> None:
+    def extend(self, asked: tuple[int, Instant]) -> None:
+        """The lease was renewed by a transaction that was asked for then."""
+        asked_us, asked_at = asked
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
         self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US
+        self._alive_until_us = asked_us + IDLE_LEASE_US
 
 
-def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow, Account]]:
-    """Own those of these lanes that nobody else has taken meanwhile; with their accounts."""
-    # In one order for everybody, so that no two processes wait for each other.
-    rows = [tx.lanes.take(account_id, process_id) for account_id in sorted(account_ids)]
-    return [(row, tx.accounts.get(row.account_id)) for row in rows if row is not None]
-
-
-def let_go(tx: Tx, account_ids: list[int], process_id: int) -> None:
-    """Free those of these lanes that are ours."""
-    for account_id in sorted(account_ids):
-        # Touching waits for a take of ours that is still being committed, so what is read is final.
-        tx.lanes.touch(account_id, tx.now)
-        row = tx.lanes.get(account_id)
-        if row.owner == process_id:
-            tx.lanes.release(Lease(account_id, process_id, row.generation))
+def make_busy(tx: Tx, process_id: int) -> None:
+    """Lanes are being taken: from here on the lease is a short one, whatever it was."""
+    tx.processes.renew(process_id, LEASE_US)

@@ -23,23 +23,27 @@ from paceline.core.errors import (
     StoreError,
 )
 from paceline.core.instants import MINUTE, SECOND, Instant
-from paceline.engine import lane_writes, runs
+from paceline.engine import lane_writes, runs, taking
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import AWAY_PAUSE_US, TOO_MANY_CRASHES, CrashBook, suspend
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.lane import Lane
-from paceline.engine.leases import LEASE_US, RENEW_EVERY_US, ProcessLease, let_go, take
+from paceline.engine.leases import (
+    IDLE_RENEW_EVERY_US,
+    LEASE_US,
+    RENEW_EVERY_US,
+    ProcessLease,
+)
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Work
+from paceline.engine.taking import Taking
 
 log = structlog.get_logger("paceline.supervisor")
 
 WATCH_EVERY_US = 60 * SECOND
 BURY_AFTER_US = 60 * MINUTE
 CLOSE_WITHIN_US = 10 * SECOND
-TAKE_AT_ONCE = 500
-"""Lanes taken in one transaction: enough to be quick, and short enough to let others write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +98,21 @@ class Supervisor:
         self._seed = rng.getrandbits(64)
         self._options = options
         self._lease = ProcessLease(journal, clock, options.name)
+        self._taking = Taking(journal, self._lease)
         self._context: LaneContext
         self._running: dict[int, _Running] = {}
         self._crashes = CrashBook()
-        self._unsure: set[int] = set()
-        """Accounts whose lane we may have taken without hearing of it."""
         self._side: list[asyncio.Future[None]] = []
         self._watched_us = 0
         self._steps = ClockSteps(clock)
         self._nudge = asyncio.Event()
+        self._took = asyncio.Event()
         self._stop = asyncio.Event()
 
     @property
     def healthy(self) -> bool:
-        """Whether this process holds a lease under which it may send."""
-        return self._lease.joined and self._lease.safe()
+        """Whether this process holds a lease under which it may send, or could have one at once."""
+        return self._lease.safe() if self._running else self._lease.alive
 
     def nudge(self) -> None:
         """Look for work now rather than at the next poll."""
@@ -155,13 +159,13 @@ class Supervisor:
         await self._join()
         self._watched_us = self._clock.monotonic_us()
         self._side = [
-            asyncio.ensure_future(self._every(RENEW_EVERY_US, self._lease.renew)),
-            asyncio.ensure_future(self._every(WATCH_EVERY_US, self._watch)),
+            asyncio.ensure_future(self._every(self._until_renewal, self._lease.renew)),
+            asyncio.ensure_future(self._every(self._until_watch, self._watch)),
         ]
         while True:
             self._nudge.clear()
             self._look_at_the_clock()
-            await self._wait(await self._poll())
+            await self._wait(await self._poll(), self._nudge)
 
     async def _join(self) -> None:
         instance = await self._journal.write(lambda tx: str(tx.settings.get("instance")))
@@ -175,9 +179,22 @@ class Supervisor:
             park_after_us=self._options.park_after_us,
         )
 
-    async def _every(self, period_us: int, act: Callable[[], Awaitable[None]]) -> None:
+    async def _until_watch(self) -> None:
+        await self._clock.sleep(WATCH_EVERY_US)
+
+    async def _until_renewal(self) -> None:
+        """Not long, unless nothing is ours; the first lane that is taken ends a long rest."""
+        if not self._running:
+            self._took.clear()
+            await self._wait(IDLE_RENEW_EVERY_US, self._took)
+        if self._running:
+            await self._clock.sleep(RENEW_EVERY_US)
+
+    async def _every(
+        self, rest: Callable[[], Awaitable[None]], act: Callable[[], Awaitable[None]]
+    ) -> None:
         while True:
-            await self._clock.sleep(period_us)
+            await rest()
             try:
                 await act()
             except StoreError as error:
@@ -195,9 +212,9 @@ class Supervisor:
             for running in self._running.values():
                 running.lane.touch()
 
-    async def _wait(self, wait_us: int) -> None:
+    async def _wait(self, wait_us: int, signal: asyncio.Event) -> None:
         timer = asyncio.ensure_future(self._clock.sleep(wait_us))
-        nudged = asyncio.ensure_future(self._nudge.wait())
+        nudged = asyncio.ensure_future(signal.wait())
         try:
             await asyncio.wait({timer, nudged}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -209,11 +226,11 @@ class Supervisor:
     async def _poll(self) -> int:
         """Start and touch what is due; answer in how long to look again."""
         poll_us = self._options.poll_us
-        if not self._lease.safe():
+        if self._running and not self._lease.safe():
             return poll_us
         process_id, limit = self._lease.process_id, self._options.max_lanes
         try:
-            await self._let_go(sorted(self._unsure))
+            await self._taking.make_sure(self._running)
             due, next_wake_at, now = await self._journal.read(
                 lambda tx: (tx.lanes.due(process_id, limit), tx.lanes.next_wake_at(), tx.now)
             )
@@ -240,32 +257,14 @@ class Supervisor:
                 ours.append(row.account_id)
             else:
                 free.append(row.account_id)
-        await self._let_go(ours)
+        await self._taking.let_go(ours, self._running)
         while free and not self._stop.is_set():
-            room = min(self._options.max_lanes - len(self._running), TAKE_AT_ONCE)
+            room = min(self._options.max_lanes - len(self._running), taking.TAKE_AT_ONCE)
             if room <= 0:
                 return
-            await self._take(free[:room])
+            for row, account in await self._taking.take(free[:room]):
+                await self._start_or_suspend(row, account)
             del free[:room]
-
-    async def _let_go(self, account_ids: list[int]) -> None:
-        """Free lanes that are ours but that nobody runs here; then they are taken like others."""
-        process_id = self._lease.process_id
-        forgotten = [account_id for account_id in account_ids if account_id not in self._running]
-        if forgotten:
-            await self._journal.write(lambda tx: let_go(tx, forgotten, process_id))
-        self._unsure.difference_update(account_ids)
-
-    async def _take(self, account_ids: list[int]) -> None:
-        process_id = self._lease.process_id
-        try:
-            taken = await self._journal.write(lambda tx: take(tx, account_ids, process_id))
-        except StoreError:
-            # Perhaps they are ours now and only the answer was lost.
-            self._unsure.update(account_ids)
-            raise
-        for row, account in taken:
-            await self._start_or_suspend(row, account)
 
     async def _start_or_suspend(self, row: LaneRow, account: Account) -> None:
         try:
@@ -284,6 +283,7 @@ class Supervisor:
         lease = Lease(account.id, self._lease.process_id, row.generation)
         ended = asyncio.ensure_future(self._look_after(lane, driver, lease, account))
         self._running[account.id] = _Running(account, lane, ended)
+        self._took.set()
         self._observer.lanes_running(len(self._running))
         if self._stop.is_set():  # it was being taken when the stop came
             lane.stop()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from builtins import list as list_of
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, bindparam, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
@@ -17,6 +17,7 @@ from paceline.engine.ports.records import Account
 from paceline.store import rows
 from paceline.store.base import Subject, dump, dump_sorted, storable
 from paceline.store.moves import next_state
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import accounts, lanes, policies, usage
 
 CHANGEABLE = frozenset(
@@ -77,8 +78,12 @@ class Accounts(Subject):
         return self.get(account_id)
 
     def get(self, account_id: int) -> Account:
-        row = self._connection.execute(select_accounts().where(accounts.c.id == account_id)).first()
+        row = _GET.run(self._context, account_id=account_id).fetchone()
         return rows.account(rows.found(row, "account", account_id))
+
+    def several(self, account_ids: Sequence[int]) -> dict[int, Account]:
+        found = _SEVERAL.run(self._context, wanted=listed(self._context, account_ids))
+        return {row[0]: rows.account(row) for row in found.fetchall()}
 
     def find(self, name: str) -> Account | None:
         """The account that bears this name now; a removed one no longer does."""
@@ -156,3 +161,11 @@ def select_accounts(*more: Any) -> Select[Any]:
     return select(*rows.ACCOUNT, *more).join_from(
         accounts, policies, policies.c.id == accounts.c.policy_id
     )
+
+
+_GET = Prepared(lambda _: select_accounts().where(accounts.c.id == bindparam("account_id")))
+_SEVERAL = Prepared(
+    lambda on_postgresql: select_accounts().where(
+        among(accounts.c.id, "wanted", on_postgresql=on_postgresql)
+    )
+)

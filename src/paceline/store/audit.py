@@ -9,11 +9,26 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
+from paceline.engine.ports.records import CallFacts
 from paceline.store.base import Context, Subject
 from paceline.store.schema import counters, deliveries, lanes, ledger, runs, suppressions
 
 SHOWN = 1_000
 """Faults told of one kind: more would say nothing more."""
+
+
+_AT_CALL = """
+SELECT d.state, d.attempts, d.account_id, d.run_id, d.reply, l.generation, u.checkpoint,
+    i.at, i.generation, i.policy_id, i.action, EXISTS (SELECT 1 FROM ledger o
+        WHERE o.delivery_id = d.id AND o.part = i.part AND o.attempt = i.attempt
+        AND o.kind = 'outcome')
+FROM deliveries d
+JOIN lanes l ON l.account_id = d.account_id
+JOIN usage u ON u.account_id = d.account_id
+LEFT JOIN ledger i ON i.delivery_id = d.id AND i.part = ? AND i.attempt = d.attempts
+    AND i.kind = 'intent'
+WHERE d.id = ?
+"""
 
 
 class Audit(Subject):
@@ -108,6 +123,28 @@ class Audit(Subject):
                 for delivery_id, state in self._connection.execute(statement)
             ]
         return faults
+
+    def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
+        mark = "%s" if self._context.postgresql else "?"
+        cursor = self._context.cursor()
+        cursor.execute(_AT_CALL.replace("?", mark), (part, delivery_id))
+        row = cursor.fetchone()
+        if row is None:
+            return None
+        return CallFacts(
+            state=row[0],
+            attempts=row[1],
+            account_id=row[2],
+            run_id=row[3],
+            reply=bool(row[4]),
+            lane_generation=row[5],
+            checkpoint=row[6],
+            intent_at=row[7],
+            generation=row[8],
+            policy_id=row[9],
+            action=row[10],
+            settled=bool(row[11]),
+        )
 
 
 def _impossible() -> list[tuple[str, ColumnElement[bool]]]:

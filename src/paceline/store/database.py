@@ -26,18 +26,22 @@ def open_store(
     clock: Callable[[], Instant] | None = None,
     create: bool = True,
     busy_timeout_us: int = BUSY_TIMEOUT_US,
+    durable: bool = True,
 ) -> Store:
     """Open the database at ``url``, prepared and migrated.
 
     ``clock`` tells the time of a SQLite file, which has none of its own; a PostgreSQL server has.
     With ``create`` false nothing is created or migrated, and what is not ready is refused.
+    ``durable`` false is for simulated worlds: a SQLite file then does not wait for the disk.
     """
     address = _parse(url)
     if isinstance(address, URL):
         return PostgresqlStore(address, create=create)
     if clock is None:
         raise TypeError("a SQLite store needs a clock")
-    return SqliteStore(address, clock, create=create, busy_timeout_us=busy_timeout_us)
+    return SqliteStore(
+        address, clock, create=create, busy_timeout_us=busy_timeout_us, durable=durable
+    )
 
 
 def _parse(url: str) -> Path | URL:

@@ -15,15 +15,18 @@ from dataclasses import dataclass
 import psycopg
 from sqlalchemy import exc
 
-from paceline.core.errors import StoreBusy, StoreConflict, StoreError, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, StoreUnavailable
 
 DATABASE_ERRORS = (sqlite3.Error, psycopg.Error, exc.SQLAlchemyError)
 """What a statement may raise; anything else is not the database's doing."""
 
 # SQLSTATE classes and codes (PostgreSQL, appendix A) after which the same call may work later.
-# 25006 is a server that has become a standby; 57014 a statement that took longer than it may.
-_AWAY = ("08", "53", "57P", "57014", "58", "25006", "25P03")
-_LOCKED_OUT = ("55P03",)
+# 25006 is a server that has become a standby.
+_AWAY = ("08", "53", "57P", "58", "25006", "25P03")
+# A lock was waited for too long, or a statement took longer than it may: nearly always because it
+# waited for one lock after the other.
+_LOCKED_OUT = "55P03"
+_TOO_LONG = "57014"
 _IN_THE_WAY = ("40001", "40P01")
 
 # A server that refuses a login gives no SQLSTATE to the client, only words.
@@ -89,8 +92,10 @@ class Place:
     def _postgresql(self, error: psycopg.Error) -> StoreError:
         state = error.sqlstate or ""
         said = _first_line(error)
-        if state.startswith(_LOCKED_OUT):
-            return StoreBusy(f"{self.name}: a row is locked by another process for too long")
+        if state == _LOCKED_OUT:
+            return RowBusy(f"{self.name}: a row is locked by another process for too long")
+        if state == _TOO_LONG:
+            return RowBusy(f"{self.name}: a statement took too long: {said}")
         if state.startswith(_IN_THE_WAY):
             return StoreConflict(f"{self.name}: another transaction was in the way: {said}")
         if state.startswith(_AWAY):

@@ -8,11 +8,16 @@ nothing and is told so. An owner always exists (a foreign key), hence no lane ca
 from __future__ import annotations
 
 from builtins import list as list_of
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
+    ClauseElement,
     ColumnElement,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -28,6 +33,7 @@ from paceline.core.instants import Instant
 from paceline.engine.ports.records import LaneRow, Lease, ProcessRow
 from paceline.store import rows
 from paceline.store.base import Subject
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import UNSETTLED, accounts, counters, lanes, processes
 
 _FREE_AND_WAKING = and_(lanes.c.owner.is_(None), lanes.c.wake_at.is_not(None))
@@ -37,79 +43,53 @@ class Lanes(Subject):
     """Who may send for each account, and when somebody should look again."""
 
     def get(self, account_id: int) -> LaneRow:
-        statement = select(*rows.LANE).where(lanes.c.account_id == account_id)
-        row = self._connection.execute(statement).first()
+        row = _GET.run(self._context, account_id=account_id).fetchone()
         return rows.lane(rows.found(row, "lane", account_id))
 
     def due(self, process_id: int, limit: int) -> list_of[LaneRow]:
-        # Three index lookups rather than one condition with OR, which would scan every lane.
         now = self._context.now
-        in_service = exists().where(
-            accounts.c.id == lanes.c.account_id, accounts.c.removed_at.is_(None)
-        )
-        expired = select(processes.c.id).where(processes.c.lease_until_at <= now)
-        free = and_(_FREE_AND_WAKING, lanes.c.wake_at <= now)
-        orphaned = and_(lanes.c.owner.in_(expired), lanes.c.owner != process_id)
-        ours = and_(lanes.c.owner == process_id, lanes.c.wake_at <= now)
-        chosen = union_all(
-            *(select(*rows.LANE).where(kind, in_service) for kind in (free, orphaned, ours))
-        ).subquery()
-        # An orphan may have no wake of its own; it has waited longest.
-        statement = (
-            select(chosen)
-            .order_by(func.coalesce(chosen.c.wake_at, 0), chosen.c.account_id)
-            .limit(limit)
-        )
-        return [rows.lane(row) for row in self._connection.execute(statement)]
+        found = _DUE.run(self._context, now=now, process_id=process_id, most=limit)
+        return [rows.lane(row) for row in found.fetchall()]
 
     def next_wake_at(self) -> Instant | None:
-        statement = (
-            select(lanes.c.wake_at)
-            .join(accounts, accounts.c.id == lanes.c.account_id)
-            .where(_FREE_AND_WAKING, accounts.c.removed_at.is_(None))
-            .order_by(lanes.c.wake_at)
-            .limit(1)
-        )
-        return self._connection.execute(statement).scalar()
+        row = _NEXT_WAKE.run(self._context).fetchone()
+        wake_at: Instant | None = None if row is None else row[0]
+        return wake_at
 
     def take(self, account_id: int, process_id: int) -> LaneRow | None:
         # An intent under way holds this row, so a takeover waits for its commit, and an intent
         # that comes later finds another generation.
-        alive = exists().where(
-            processes.c.id == lanes.c.owner, processes.c.lease_until_at > self._context.now
-        )
-        known = exists().where(processes.c.id == process_id)
-        statement = (
-            update(lanes)
-            .where(
-                lanes.c.account_id == account_id,
-                or_(lanes.c.owner.is_(None), ~alive),
-                known,
-            )
-            .values(generation=lanes.c.generation + 1, owner=process_id, wake_at=None)
-            .returning(*rows.LANE)
-        )
-        row = self._connection.execute(statement).first()
+        now = self._context.now
+        taken = _TAKE.run(self._context, account_id=account_id, process_id=process_id, now=now)
+        row = taken.fetchone()
         return rows.lane(row) if row else None
 
+    def take_free(self, account_ids: Sequence[int], process_id: int) -> list_of[LaneRow]:
+        # An intent under way holds its lane here too: the lane is left for another time. Whatever
+        # was committed before the lock is seen, because a row that is locked is judged again.
+        wanted, now = listed(self._context, account_ids), self._context.now
+        taken = _TAKE_FREE.run(self._context, wanted=wanted, process_id=process_id, now=now)
+        return sorted((rows.lane(row) for row in taken.fetchall()), key=_account_id)
+
     def quiet(self, lease: Lease, revision: int) -> bool:
-        return self._change(lease, lanes.c.revision == revision, wake_at=None)
+        return self._changed(_QUIET, lease, seen=revision)
 
     def park(self, lease: Lease, revision: int, wake_at: Instant | None) -> bool:
-        return self._change(lease, lanes.c.revision == revision, owner=None, wake_at=wake_at)
+        return self._changed(_PARK, lease, seen=revision, wakes_at=wake_at)
 
     def release(self, lease: Lease, wake_at: Instant | None = None) -> bool:
         due_at = self._context.now if wake_at is None else wake_at
-        return self._change(lease, owner=None, wake_at=due_at)
+        return self._changed(_RELEASE, lease, wakes_at=due_at)
 
-    def _change(self, lease: Lease, *guards: ColumnElement[bool], **values: Any) -> bool:
-        statement = update(lanes).where(
-            lanes.c.account_id == lease.account_id,
-            lanes.c.owner == lease.process_id,
-            lanes.c.generation == lease.generation,
-            *guards,
+    def _changed(self, change: Prepared, lease: Lease, **values: Any) -> bool:
+        cursor = change.run(
+            self._context,
+            held_account_id=lease.account_id,
+            held_owner=lease.process_id,
+            held_generation=lease.generation,
+            **values,
         )
-        return self._connection.execute(statement.values(values)).rowcount == 1
+        return bool(cursor.rowcount == 1)
 
     def touch(self, account_id: int, wake_at: Instant) -> None:
         self._touch([account_id], wake_at)
@@ -148,6 +128,109 @@ class Lanes(Subject):
         )
 
 
+def _due(on_postgresql: bool) -> ClauseElement:
+    # Three index lookups rather than one condition with OR, which would scan every lane.
+    now: BindParameter[int] = bindparam("now")
+    process_id: BindParameter[int] = bindparam("process_id")
+    in_service = exists().where(
+        accounts.c.id == lanes.c.account_id, accounts.c.removed_at.is_(None)
+    )
+    expired = select(processes.c.id).where(processes.c.lease_until_at <= now)
+    free = and_(_FREE_AND_WAKING, lanes.c.wake_at <= now)
+    orphaned = and_(lanes.c.owner.in_(expired), lanes.c.owner != process_id)
+    ours = and_(lanes.c.owner == process_id, lanes.c.wake_at <= now)
+    chosen = union_all(
+        *(select(*rows.LANE).where(kind, in_service) for kind in (free, orphaned, ours))
+    ).subquery()
+    # An orphan may have no wake of its own; it has waited longest.
+    return (
+        select(chosen)
+        .order_by(func.coalesce(chosen.c.wake_at, 0), chosen.c.account_id)
+        .limit(bindparam("most"))
+    )
+
+
+def _next_wake(on_postgresql: bool) -> ClauseElement:
+    return (
+        select(lanes.c.wake_at)
+        .join(accounts, accounts.c.id == lanes.c.account_id)
+        .where(_FREE_AND_WAKING, accounts.c.removed_at.is_(None))
+        .order_by(lanes.c.wake_at)
+        .limit(1)
+    )
+
+
+def _may_take() -> ColumnElement[bool]:
+    alive = exists().where(
+        processes.c.id == lanes.c.owner, processes.c.lease_until_at > bindparam("now")
+    )
+    known = exists().where(processes.c.id == bindparam("process_id"))
+    return and_(or_(lanes.c.owner.is_(None), ~alive), known)
+
+
+def _take_free(on_postgresql: bool) -> ClauseElement:
+    wanted = among(lanes.c.account_id, "wanted", on_postgresql=on_postgresql)
+    free = (
+        select(lanes.c.account_id)
+        .where(wanted, _may_take())
+        .with_for_update(key_share=True, skip_locked=True)
+        .cte("free")
+    )
+    return _taking(lanes.c.account_id.in_(select(free.c.account_id)))
+
+
+def _taking(chosen: ColumnElement[bool]) -> ClauseElement:
+    return (
+        update(lanes)
+        .where(chosen)
+        .values(generation=lanes.c.generation + 1, owner=bindparam("process_id"), wake_at=None)
+        .returning(*rows.LANE)
+    )
+
+
+def _changing(*guards: ColumnElement[bool], **values: Any) -> Prepared:
+    """A change to a lane that only its holder can make."""
+    return Prepared(
+        lambda _: (
+            update(lanes)
+            .where(
+                lanes.c.account_id == bindparam("held_account_id"),
+                lanes.c.owner == bindparam("held_owner"),
+                lanes.c.generation == bindparam("held_generation"),
+                *guards,
+            )
+            .values(values)
+        )
+    )
+
+
+_GET = Prepared(lambda _: select(*rows.LANE).where(lanes.c.account_id == bindparam("account_id")))
+_DUE = Prepared(_due)
+_NEXT_WAKE = Prepared(_next_wake)
+_TAKE = Prepared(
+    lambda _: _taking(and_(lanes.c.account_id == bindparam("account_id"), _may_take()))
+)
+_TAKE_FREE = Prepared(_take_free)
+_UNTOUCHED = lanes.c.revision == bindparam("seen")
+_QUIET = _changing(_UNTOUCHED, wake_at=None)
+_PARK = _changing(_UNTOUCHED, owner=None, wake_at=bindparam("wakes_at"))
+_RELEASE = _changing(owner=None, wake_at=bindparam("wakes_at"))
+_RENEW = Prepared(
+    lambda _: (
+        update(processes)
+        .where(processes.c.id == bindparam("renewed_id"))
+        .values(
+            lease_until_at=case(
+                (exists().where(lanes.c.owner == bindparam("renewed_id")), bindparam("until_at")),
+                else_=bindparam("idle_until_at"),
+            )
+        )
+        .returning(processes.c.lease_until_at)
+    )
+)
+_account_id = attrgetter("account_id")
+
+
 class Processes(Subject):
     """The processes of the fleet, each with one lease for all its lanes."""
 
@@ -160,14 +243,16 @@ class Processes(Subject):
         )
         return rows.process(self._connection.execute(statement).one())
 
-    def renew(self, process_id: int, lease_us: int) -> Instant | None:
-        statement = (
-            update(processes)
-            .where(processes.c.id == process_id)
-            .values(lease_until_at=self._context.now + lease_us)
-            .returning(processes.c.lease_until_at)
-        )
-        return self._connection.execute(statement).scalar()
+    def renew(self, process_id: int, lease_us: int, idle_us: int | None = None) -> Instant | None:
+        now = self._context.now
+        renewed = _RENEW.run(
+            self._context,
+            renewed_id=process_id,
+            until_at=now + lease_us,
+            idle_until_at=now + (lease_us if idle_us is None else idle_us),
+        ).fetchone()
+        until_at: Instant | None = None if renewed is None else renewed[0]
+        return until_at
 
     def leave(self, process_id: int) -> None:
         owned = select(lanes.c.account_id).where(lanes.c.owner == process_id)

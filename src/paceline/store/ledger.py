@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
 from paceline.store.base import Subject, storable, storable_or_none
+from paceline.store.prepared import Prepared
 from paceline.store.schema import ledger
 
 FETCHED_AT_ONCE = 1_000
+
+_COUNTS = Prepared(
+    lambda _: (
+        select(ledger.c.action, func.sum(ledger.c.slots))
+        .where(
+            ledger.c.account_id == bindparam("account_id"),
+            ledger.c.intent_at >= bindparam("since_at"),
+        )
+        .group_by(ledger.c.action)
+        .order_by(ledger.c.action)
+    )
+)
 
 
 class Ledger(Subject):
     """Reads and the rare append; the lanes' own rows are written by the path."""
 
     def counts(self, account_id: int, since_at: Instant) -> dict[str, int]:
-        statement = (
-            select(ledger.c.action, func.sum(ledger.c.slots))
-            .where(ledger.c.account_id == account_id, ledger.c.intent_at >= since_at)
-            .group_by(ledger.c.action)
-            .order_by(ledger.c.action)
-        )
-        return {action: int(slots) for action, slots in self._connection.execute(statement)}
+        counted = _COUNTS.run(self._context, account_id=account_id, since_at=since_at)
+        return {action: int(slots) for action, slots in counted.fetchall()}
 
     def append(self, row: LedgerRow) -> bool:
         values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, or_, select
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.path import Restored
@@ -15,6 +15,7 @@ from paceline.store import rows
 from paceline.store.accounts import select_accounts
 from paceline.store.base import Context, Subject
 from paceline.store.campaigns import select_runs
+from paceline.store.prepared import Prepared
 from paceline.store.schema import (
     CONTROL,
     UNSETTLED,
@@ -51,6 +52,35 @@ WHERE delivery_id = ? AND kind = 'intent' AND NOT EXISTS (
     AND o.kind = 'outcome')
 ORDER BY attempt DESC, part DESC LIMIT 1
 """
+
+
+_RESTORE = Prepared(
+    lambda _: (
+        select_accounts(
+            lanes.c.revision,
+            usage.c.checkpoint,
+            select(settings.c.value).where(settings.c.key == CONTROL).scalar_subquery(),
+        )
+        .join(lanes, lanes.c.account_id == accounts.c.id)
+        .join(usage, usage.c.account_id == accounts.c.id)
+        .where(accounts.c.id == bindparam("account_id"), accounts.c.removed_at.is_(None))
+    )
+)
+_UNSETTLED_RUNS = Prepared(
+    lambda _: (
+        select_runs()
+        .where(
+            runs.c.id.in_(
+                select(counters.c.run_id).where(
+                    counters.c.account_id == bindparam("account_id"),
+                    counters.c.n > 0,
+                    or_(*(counters.c.state == state for state in UNSETTLED)),
+                )
+            )
+        )
+        .order_by(runs.c.id)
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +132,11 @@ class PathReads(Subject):
         return rows.ledger_row(row) if row else None
 
     def restore(self, account_id: int) -> Restored | None:
-        statement = select_accounts(
-            lanes.c.revision,
-            usage.c.checkpoint,
-            select(settings.c.value).where(settings.c.key == CONTROL).scalar_subquery(),
-        )
-        statement = (
-            statement.join(lanes, lanes.c.account_id == accounts.c.id)
-            .join(usage, usage.c.account_id == accounts.c.id)
-            .where(accounts.c.id == account_id, accounts.c.removed_at.is_(None))
-        )
-        row = self._connection.execute(statement).first()
+        row = _RESTORE.run(self._context, account_id=account_id).fetchone()
         if row is None:
             return None
         *account, revision, checkpoint, control = row
-        unsettled = select(counters.c.run_id).where(
-            counters.c.account_id == account_id,
-            counters.c.n > 0,
-            counters.c.state.in_(UNSETTLED),
-        )
-        found = self._connection.execute(
-            select_runs().where(runs.c.id.in_(unsettled)).order_by(runs.c.id)
-        )
+        found = _UNSETTLED_RUNS.run(self._context, account_id=account_id).fetchall()
         return Restored(
             account=rows.account(account),
             revision=revision,

@@ -39,7 +39,8 @@ _SESSION = (
     "SET idle_in_transaction_session_timeout = '60s'",
     # Nor must one of its statements; what goes over many rows lifts this for itself.
     "SET statement_timeout = '30s'",
-    "SET lock_timeout = '10s'",
+    # Shorter than what is left of a lease when its renewal waits behind this (engine/leases.py).
+    "SET lock_timeout = '5s'",
 )
 
 

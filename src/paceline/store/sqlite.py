@@ -7,6 +7,7 @@ the middle that it cannot finish.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool, QueuePool
 
-from paceline.core.errors import StoreBusy, StoreError
+from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
 from paceline.store import migrate
 from paceline.store.base import Context
@@ -37,19 +38,28 @@ class SqliteStore:
     """The store of one host."""
 
     def __init__(
-        self, path: Path, clock: Callable[[], Instant], *, create: bool, busy_timeout_us: int
+        self,
+        path: Path,
+        clock: Callable[[], Instant],
+        *,
+        create: bool,
+        busy_timeout_us: int,
+        durable: bool = True,
     ) -> None:
         self.place = Place(str(path))
+        self._synchronous = "FULL" if durable else "OFF"
         self._clock = clock
         self._timeout_us = busy_timeout_us
         # One connection writes, and one thread at a time uses it; whoever comes second waits here
         # rather than in the file's lock, which is polled.
         self._turn = Lock()
         _refuse_unusable(path, create=create)
-        self._writing = self._engine(path, "IMMEDIATE", poolclass=NullPool)
+        self._writing = self._engine(path, poolclass=NullPool)
         self._reading = self._engine(
-            path, "DEFERRED", poolclass=QueuePool, pool_size=READERS, max_overflow=READERS
+            path, queries_only=True, poolclass=QueuePool, pool_size=READERS, max_overflow=READERS
         )
+        # Readers stay connected: fetching one from the pool takes longer than most of their reads.
+        self._readers: list[Connection] = []
         with self.place.failures():
             self._writer = self._writing.connect()
         try:
@@ -59,7 +69,7 @@ class SqliteStore:
             self.close()
             raise
 
-    def _engine(self, path: Path, begin: str, **pool: Any) -> Engine:
+    def _engine(self, path: Path, *, queries_only: bool = False, **pool: Any) -> Engine:
         timeout_ms = self._timeout_us // 1_000
         engine = create_engine(
             "sqlite+pysqlite://",
@@ -70,34 +80,32 @@ class SqliteStore:
                 check_same_thread=False,
                 cached_statements=256,
             ),
+            # Nor by SQLAlchemy: that costs more than a small transaction itself.
+            isolation_level="AUTOCOMMIT",
             **pool,
         )
 
         @event.listens_for(engine, "connect")
         def configure(connection: sqlite3.Connection, _: Any) -> None:
             connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -32000")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            if begin == "DEFERRED":
+            if queries_only:
                 connection.execute("PRAGMA query_only = ON")
-
-        @event.listens_for(engine, "begin")
-        def begin_transaction(connection: Connection) -> None:
-            connection.exec_driver_sql(f"BEGIN {begin}")
 
         return engine
 
     def _prepare(self, *, create: bool) -> None:
         # Looked at before anything is locked: nearly always there is nothing to do.
-        with self._reading.connect() as connection, connection.begin():
+        with self._reading.connect() as connection, _transaction(connection, "DEFERRED"):
             current = migrate.is_current(connection, self.place.name)
             if not current and not create:
                 migrate.refuse(connection, self.place.name)
         self._use_wal()
         if not current:
-            with self._writer.begin():
+            with _transaction(self._writer, "IMMEDIATE"):
                 # Whoever else opens the file now waits for this, and then finds it done.
                 if not migrate.is_current(self._writer, self.place.name):
                     migrate.upgrade(self._writer)
@@ -123,27 +131,51 @@ class SqliteStore:
         if not self._turn.acquire(timeout=self._timeout_us / SECOND):
             raise StoreBusy(f"{self.place.name}: another transaction of this process goes on")
         try:
-            with self.place.failures(), self._writer.begin():
+            with self.place.failures(), _transaction(self._writer, "IMMEDIATE"):
                 yield Transaction(Context(self._writer, self._clock))
         finally:
             self._turn.release()
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        with self.place.failures(), self._reading.connect() as connection, connection.begin():
-            yield Transaction(Context(connection, self._clock))
+        with self.place.failures():
+            reader = self._readers.pop() if self._readers else self._reading.connect()
+            try:
+                with _transaction(reader, "DEFERRED"):
+                    yield Transaction(Context(reader, self._clock))
+            except BaseException:
+                reader.close()
+                raise
+            self._readers.append(reader)
 
     def analyse(self) -> None:
-        with self._turn, self.place.failures(), self._writer.begin():
+        with self._turn, self.place.failures(), _transaction(self._writer, "IMMEDIATE"):
             # A sample is enough for the planner, and holds the file for a moment only.
             self._writer.exec_driver_sql("PRAGMA analysis_limit = 1000")
             self._writer.exec_driver_sql("ANALYZE")
 
     def close(self) -> None:
         with self._turn, self.place.failures():
+            while self._readers:
+                self._readers.pop().close()
             self._writer.close()
             self._writing.dispose()
             self._reading.dispose()
+
+
+@contextmanager
+def _transaction(connection: Connection, kind: str) -> Iterator[None]:
+    """One transaction on the driver's own connection, whichever way its statements come."""
+    driver: Any = connection.connection.driver_connection
+    driver.execute(f"BEGIN {kind}")
+    try:
+        yield
+        driver.execute("COMMIT")
+    except BaseException:
+        # A commit that failed may have ended the transaction by itself, or left it open.
+        if driver.in_transaction:
+            driver.execute("ROLLBACK")
+        raise
 
 
 def _refuse_unusable(path: Path, *, create: bool) -> None:
@@ -157,3 +189,19 @@ def _refuse_unusable(path: Path, *, create: bool) -> None:
         raise StoreError(f"{path} cannot be opened: the folder {path.parent} does not exist")
     if not create and not path.exists():
         raise StoreError(f"{path} does not exist")
+    if not path.exists():
+        _make_private(path)
+
+
+def _make_private(path: Path) -> None:
+    """A file for ourselves alone, because whole audiences lie in it; SQLite's log takes after it.
+
+    Only ever a new one is opened here: to close it would drop the locks that this process has on
+    a file that is in use.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return  # Somebody else was faster, and made it as private.
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from None

@@ -30,6 +30,9 @@ class Transaction:
     def now(self) -> Instant:
         return self._context.now
 
+    def hurry(self) -> None:
+        self._context.hurry()
+
     @cached_property
     def path(self) -> BasePath:
         return (PostgresqlPath if self._context.postgresql else SqlitePath)(self._context)

@@ -30,6 +30,7 @@ from paceline.engine.ports.providers import (
 )
 from paceline.engine.ports.records import (
     Account,
+    CallFacts,
     Campaign,
     Delivery,
     Event,
@@ -69,6 +70,7 @@ __all__ = [
     "Account",
     "Accounts",
     "Audit",
+    "CallFacts",
     "Campaign",
     "Campaigns",
     "Capabilities",

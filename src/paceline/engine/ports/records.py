@@ -167,6 +167,26 @@ class LedgerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is stored about a delivery at the moment in which somebody calls its provider."""
+
+    state: str
+    attempts: int
+    account_id: int
+    run_id: int
+    reply: bool
+    lane_generation: int
+    checkpoint: str | None
+    intent_at: Instant | None
+    """Of the last attempt at the part; ``None`` if there is no intent."""
+    generation: int | None
+    policy_id: int | None
+    action: str | None
+    settled: bool
+    """Whether that intent has its outcome already."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     account_id: int
     media_id: str

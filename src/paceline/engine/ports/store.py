@@ -35,6 +35,10 @@ class Tx(Protocol):
         """The database's clock."""
         ...
 
+    def hurry(self) -> None:
+        """Wait for other writers' rows a moment only, and then raise ``RowBusy``."""
+        ...
+
     @property
     def path(self) -> Path: ...
     @property
@@ -89,11 +93,12 @@ Work = Callable[[Tx], T]
 class Journal(Protocol):
     """The one way into the store for everything that runs in the event loop."""
 
-    async def write(self, work: Work[T], *, alone: bool = False) -> T:
+    async def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> T:
         """Run ``work`` in a group with others; the answer comes when the group is durable.
 
         Work that needs the fence goes ``alone``: in a group it would come after writes of others,
-        and nobody may wait for the fence while holding what its holder waits for.
+        and nobody may wait for the fence while holding what its holder waits for. What goes
+        ``first`` overtakes whatever waits: only the renewal of a lease is worth that.
         """
         ...
 

@@ -9,6 +9,7 @@ from paceline.core.instants import Instant
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
 from paceline.engine.ports.records import (
     Account,
+    CallFacts,
     Campaign,
     Delivery,
     Event,
@@ -41,6 +42,10 @@ class Accounts(Protocol):
         ...
 
     def get(self, account_id: int) -> Account: ...
+
+    def several(self, account_ids: Sequence[int]) -> dict[int, Account]:
+        """Those of these that exist, by id."""
+        ...
 
     def find(self, name: str) -> Account | None: ...
 
@@ -221,7 +226,14 @@ class Lanes(Protocol):
         ...
 
     def take(self, account_id: int, process_id: int) -> LaneRow | None:
-        """Own the lane (generation + 1, no wake) if it is free or its owner's lease ran out."""
+        """Own the lane (generation + 1, no wake) if it is free or its owner's lease ran out.
+
+        Waits for whoever holds its row.
+        """
+        ...
+
+    def take_free(self, account_ids: Sequence[int], process_id: int) -> list[LaneRow]:
+        """The same for many, by account; a lane whose row somebody holds right now is left out."""
         ...
 
     def quiet(self, lease: Lease, revision: int) -> bool:
@@ -253,8 +265,11 @@ class Lanes(Protocol):
 class Processes(Protocol):
     def join(self, name: str, lease_us: int) -> ProcessRow: ...
 
-    def renew(self, process_id: int, lease_us: int) -> Instant | None:
-        """The new end of the lease by database time; None if the row is gone."""
+    def renew(self, process_id: int, lease_us: int, idle_us: int | None = None) -> Instant | None:
+        """The new end of the lease by database time; None if the row is gone.
+
+        A process that owns no lane may be given another length.
+        """
         ...
 
     def leave(self, process_id: int) -> None:
@@ -374,4 +389,8 @@ class Audit(Protocol):
 
     def misplaced(self) -> list[str]:
         """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
+        ...
+
+    def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
+        """What is stored about a delivery while its provider is being called; None: nothing."""
         ...

@@ -1,0 +1,68 @@
+"""Taking lanes, and letting go of those that are ours by mistake.
+
+Which lanes are due, and what becomes of one that was taken, is the supervisor's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from paceline.core.errors import StoreError
+from paceline.engine.leases import ProcessLease, make_busy
+from paceline.engine.ports import Account, Journal, LaneRow, Lease, Tx
+
+TAKE_AT_ONCE = 500
+"""Lanes taken in one transaction: enough to be quick, and short enough to let others write."""
+
+
+class Taking:
+    """Takes lanes for one process, and remembers which it may have without having heard of it."""
+
+    def __init__(self, journal: Journal, lease: ProcessLease) -> None:
+        self._journal = journal
+        self._lease = lease
+        self._unsure: set[int] = set()
+
+    async def take(self, account_ids: list[int]) -> list[tuple[LaneRow, Account]]:
+        """Take those that are free. An idle process's lease becomes that of a busy one."""
+        process_id, asked = self._lease.process_id, self._lease.ask()
+        try:
+            taken = await self._journal.write(lambda tx: take(tx, account_ids, process_id))
+        except StoreError:
+            # Perhaps they are ours now and only the answer was lost.
+            self._unsure.update(account_ids)
+            raise
+        if taken:
+            self._lease.extend(asked)
+        return taken
+
+    async def make_sure(self, running: Collection[int]) -> None:
+        """Let go of whatever we may have taken without hearing of it."""
+        await self.let_go(sorted(self._unsure), running)
+
+    async def let_go(self, account_ids: list[int], running: Collection[int]) -> None:
+        """Free lanes that are ours but that nobody runs here; then they are taken like others."""
+        process_id = self._lease.process_id
+        forgotten = [account_id for account_id in account_ids if account_id not in running]
+        if forgotten:
+            await self._journal.write(lambda tx: let_go(tx, forgotten, process_id))
+        self._unsure.difference_update(account_ids)
+
+
+def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow, Account]]:
+    """Own those of these lanes that nobody else has or holds right now; with their accounts."""
+    rows = tx.lanes.take_free(account_ids, process_id)
+    if rows:
+        make_busy(tx, process_id)
+    accounts = tx.accounts.several([row.account_id for row in rows])
+    return [(row, accounts[row.account_id]) for row in rows]
+
+
+def let_go(tx: Tx, account_ids: list[int], process_id: int) -> None:
+    """Free those of these lanes that are ours."""
+    for account_id in sorted(account_ids):
+        # Touching waits for a take of ours that is still being committed, so what is read is final.
+        tx.lanes.touch(account_id, tx.now)
+        row = tx.lanes.get(account_id)
+        if row.owner == process_id:
+            tx.lanes.release(Lease(account_id, process_id, row.generation))
