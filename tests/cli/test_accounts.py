@@ -6,6 +6,7 @@ from tests.cli.conftest import CommandLine
 
 ACCOUNT_KEYS = {
     "name", "provider", "address", "state", "reason", "until_at", "policy", "own", "created_at",
+    "stopped",
 }  # fmt: skip
 
 
@@ -29,7 +30,18 @@ def test_an_account_without_limits_is_told_so(paceline: CommandLine) -> None:
     assert answer.out == "account free added (sandbox, no limits at all)\n"
 
 
+def test_a_cap_of_nothing_is_taken_at_its_word(paceline: CommandLine) -> None:
+    words = ("--set", "daily={message=0}", "--set", "weekly.email=0")
+    answer = paceline.ok("account", "add", "mute", "--provider", "sandbox", *words)
+    assert answer.err == "a cap of 0 means never: mute sends no email, message\n"
+    answer = paceline.ok("account", "set", "mute", "--set", "daily.message=5")
+    assert answer.err == "a cap of 0 means never: mute sends no email\n"
+    assert paceline.ok("account", "set", "mute", "--unset", "weekly").err == ""
+
+
 def test_the_list_says_what_to_do_when_it_is_empty(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "x", "--provider", "sandbox")
+    paceline.ok("account", "remove", "x", "--yes")
     assert "paceline account add" in paceline.ok("account", "list").out
     assert paceline.ok("account", "list", "--json").json == []
 
@@ -98,7 +110,7 @@ def test_pause_and_resume(accounts: CommandLine) -> None:
 
 
 def test_a_removed_account_is_gone_but_not_forgotten(accounts: CommandLine) -> None:
-    accounts.ok("account", "remove", "team")
+    accounts.ok("account", "remove", "team", "--yes")
     assert [a["name"] for a in accounts.ok("account", "list", "--json").json] == ["sales"]
     assert accounts.counts()["accounts"] == 2
     assert "no account named 'team'" in accounts.refused("account", "show", "team")
@@ -106,8 +118,8 @@ def test_a_removed_account_is_gone_but_not_forgotten(accounts: CommandLine) -> N
 
 def test_what_waits_on_an_account_keeps_it(accounts: CommandLine) -> None:
     accounts.ok("send", "team", "anna@example.com", "--text", "hi")
-    assert "--cancel" in accounts.refused("account", "remove", "team")
-    accounts.ok("account", "remove", "team", "--cancel")
+    assert "--cancel" in accounts.refused("account", "remove", "team", "--yes")
+    accounts.ok("account", "remove", "team", "--cancel", "--yes")
 
 
 def test_a_person_is_asked_before_an_account_is_removed(

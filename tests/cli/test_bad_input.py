@@ -23,6 +23,9 @@ BAD_LIMITS = [
     ("concurrency=0", "x: concurrency: 0 is not between 1 and 64"),
     ("retry=never", "x: retry: "),
     ("blackout=2026-12-25", "x: blackout: expected a list of dates"),
+    ("rate=5", "x: rate: '5' is not a rate"),
+    ("spacing=5", "x: spacing: '5' is not a duration"),
+    ("window=Mon-Fri 09:00-18:00 UTC", "--set: a window belongs to a campaign. Set hours="),
 ]
 
 
@@ -74,6 +77,9 @@ def test_a_bad_change_changes_nothing(accounts: CommandLine) -> None:
 
 BAD_CAMPAIGNS = [
     (CAMPAIGN.replace("spring", "("), "name: a name cannot start with a bracket"),
+    (CAMPAIGN.replace("spring", ""), "name: must not be empty"),
+    (CAMPAIGN.replace("spring", "a/../b"), "name: a name cannot have a / or a \\ in it"),
+    (CAMPAIGN.replace("spring", "a\\\\b"), "name: a name cannot have a / or a \\ in it"),
     (CAMPAIGN.replace("audience", "audiense"), "unknown key 'audiense', did you mean 'audience'?"),
     (CAMPAIGN.replace("people.csv", "crowd.csv"), "audience: no such file 'crowd.csv'"),
     (CAMPAIGN.replace('audience = "people.csv"', ""), "audience: is missing"),
@@ -117,12 +123,17 @@ BAD_AUDIENCES = [
     ("address,first_name\n", "audience: the audience is empty"),
     ("", "people.csv: the first line must name a column 'address'; it names nothing"),
     ("email,first_name\na,b\n", "it names email, first_name"),
-    ("address,first_name\na,b\nc\n", "people.csv: line 3 has 1 columns, the header has 2"),
+    ("address,first_name\na,b\nc\n", "people.csv: line 3 has 1 column, the header has 2"),
     ("address,first_name\na,b,c\n", "people.csv: line 2 has 3 columns, the header has 2"),
     ("address,first_name\n ,b\n", "people.csv: line 2 has no address"),
     ("address,address\na,b\n", "names the column 'address' twice"),
     ("address,\na,b\n", "a column of the first line has no name"),
     ('address,first_name\na,"b\n', "people.csv: line 2: unexpected end of data"),
+    ("address,first_name\na,b\nc\0d,e\n", "people.csv: line 3: the address has a control char"),
+    ('address,first_name\na,b\n"c\nd",e\n', "people.csv: line 3: the address has a control char"),
+    ("address,first_name\na\u2028b,b\n", "the address has a control character in it (U+2028)"),
+    ("address,first_name\na,b\nc,\nd,e\n", "people.csv: line 3: first_name is empty. Fill it in"),
+    ("address,first_name\na, \n", "people.csv: line 2: first_name is empty"),
     (b"address,first_name\na,b\nc,\xff\n", "people.csv: is not a text in UTF-8 (line 3)"),
 ]
 
@@ -152,3 +163,21 @@ def test_a_bad_policy_of_the_file_names_the_file(paceline: CommandLine) -> None:
     )
     paceline.write("paceline.toml", '[policy.smtp]\nrate = "5/s"\n')
     assert "policy.smtp: a preset has this name already" in paceline.refused("account", "list")
+
+
+def test_a_number_no_delivery_can_have(paceline: CommandLine) -> None:
+    for number in ("9" * 20, "0", "-1", "²", "1.5"):
+        said = paceline.refused("unknown", "resolve", "--sent", "--", number)
+        assert said == f"paceline: '{number}' is not a delivery's number"
+
+
+@pytest.mark.parametrize("about", ["9" * 23, "²", "٣"])
+def test_why_of_a_number_no_delivery_can_have(accounts: CommandLine, about: str) -> None:
+    assert accounts.refused("why", about) == f"paceline: no account named '{about}'"
+
+
+def test_a_file_where_the_demo_wants_a_folder(paceline: CommandLine) -> None:
+    (paceline.folder / "taken").write_text("mine")
+    said = paceline.refused("demo", "--keep", "taken")
+    assert said.startswith("paceline: Invalid value for '--keep'")
+    assert (paceline.folder / "taken").read_text() == "mine"

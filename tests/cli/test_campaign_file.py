@@ -7,6 +7,7 @@ import pytest
 from paceline.cli import campaign_file
 from paceline.cli.campaign_file import read_campaign, read_media
 from paceline.core.errors import InputError
+from paceline.core.template import render_part
 
 PLAIN = 'name = "n"\naccounts = "a"\n[[parts]]\ntext = "hi"\n'
 
@@ -83,3 +84,34 @@ def test_media_have_a_size_between_nothing_and_too_much(
         read_media(path, "a.png")
     path.write_bytes(bytes(1 << 20))
     assert len(read_media(path, "a.png").content) == 1 << 20
+
+
+GREETING = PLAIN.replace("hi", "Hi {{ name }}")
+CAREFUL = PLAIN.replace("hi", "Hi {{ name | default('you') }}")
+
+
+def test_an_empty_cell_is_no_value(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("address,name,town\nanna,Anna,\nanna,,\nbob,,\n")
+    path = tmp_path / "campaign.toml"
+    path.write_text('audience = "people.csv"\n' + GREETING)
+    with pytest.raises(InputError, match=r"people\.csv: line 4: name is empty"):
+        read_campaign(path)
+    path.write_text('targets = ["anna", { address = "bob", name = " " }]\n' + GREETING)
+    with pytest.raises(InputError, match="targets: row 2: name is empty"):
+        read_campaign(path)
+
+
+def test_a_default_stands_in_for_an_empty_cell(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("address,name\nanna,Anna\nbob,\n")
+    path = tmp_path / "campaign.toml"
+    path.write_text('audience = "people.csv"\n' + CAREFUL)
+    read = read_campaign(path)
+    (part,) = read.spec.content.parts
+    texts = [render_part(part, to.address, to.fields).text for to in read.targets]
+    assert texts == ["Hi Anna", "Hi you"]
+
+
+def test_an_address_written_into_the_campaign_is_one_line(tmp_path: Path) -> None:
+    path = campaign(tmp_path, r'targets = ["anna", "b\u0000b"]' + "\n")
+    with pytest.raises(InputError, match=r"targets: row 2: the address has .* \(U\+0000\)"):
+        read_campaign(path)

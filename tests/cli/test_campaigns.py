@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_the_status_adds_up(created: CommandLine) -> None:
     status = created.ok("campaign", "status", "spring", "--json").json
     assert set(status) == {
         "name", "state", "reason", "total", "counts", "accounts", "runs", "settings",
-        "created_at", "launched_at", "finished_at",
+        "created_at", "launched_at", "finished_at", "stopped",
     }  # fmt: skip
     assert set(status["counts"]) == {state.value for state in DeliveryState}
     assert sum(status["counts"].values()) == status["total"] == 3
@@ -94,13 +95,13 @@ def test_steering(created: CommandLine) -> None:
     assert complaint == (
         "paceline: campaign spring is running: cannot launch. Possible now: pause, cancel"
     )
-    answer = created.ok("campaign", "cancel", "spring")
+    answer = created.ok("campaign", "cancel", "spring", "--yes")
     assert answer.out == "campaign spring cancelled: 0 had been sent, 3 will not be\n"
     assert state() == "cancelled"
 
 
 def test_watching_ends_with_the_campaign(created: CommandLine) -> None:
-    created.ok("campaign", "cancel", "spring")
+    created.ok("campaign", "cancel", "spring", "--yes")
     out = created.ok("campaign", "status", "spring", "--watch").out
     assert out == "spring is cancelled: 3 cancelled\n"
     lines = created.ok("campaign", "status", "spring", "--watch", "--json").out.splitlines()
@@ -160,6 +161,41 @@ def test_export_into_a_file(created: CommandLine) -> None:
     assert sorted(path.name for path in created.folder.glob("o*")) == ["out.csv"]
 
 
+def test_export_into_what_is_no_file_leaves_it_what_it_was(created: CommandLine) -> None:
+    pipe = created.folder / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # so that nobody waits for the other end
+    try:
+        created.ok("campaign", "export", "spring", "-o", "pipe")
+        assert pipe.is_fifo(), "a device or a pipe must not be replaced by a file"
+        assert os.read(reader, 1 << 16).startswith(b"id,campaign,")
+    finally:
+        os.close(reader)
+
+
+def test_export_leaves_a_file_as_private_as_it_was(created: CommandLine) -> None:
+    kept = created.write("kept.csv", "old")
+    kept.chmod(0o600)
+    created.ok("campaign", "export", "spring", "-o", "kept.csv")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.read_text().startswith("id,campaign,")
+
+
+def test_one_is_not_many(accounts: CommandLine, spring: Spring) -> None:
+    path = spring(people="address,first_name\nanna,Anna\n")
+    assert "created: 1 delivery on 2" in accounts.ok("campaign", "create", "-f", str(path)).out
+    said = accounts.ok("campaign", "export", "spring", "-o", "out.csv").err
+    assert said == "1 delivery written to out.csv\n"
+
+
+def test_export_through_a_link_leaves_the_link(created: CommandLine) -> None:
+    kept, link = created.folder / "kept.csv", created.folder / "link.csv"
+    link.symlink_to(kept)
+    created.ok("campaign", "export", "spring", "-o", "link.csv")
+    assert link.is_symlink()
+    assert kept.read_text().startswith("id,campaign,")
+
+
 def test_an_unknown_campaign_brings_up_the_nearest(created: CommandLine) -> None:
-    for words in (("status",), ("launch",), ("pause",), ("cancel",), ("export",)):
+    for words in (("status",), ("launch",), ("pause",), ("cancel", "--yes"), ("export",)):
         assert "did you mean 'spring'?" in created.refused("campaign", *words, "sprung")

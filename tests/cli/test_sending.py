@@ -45,6 +45,7 @@ def test_messages_that_cannot_be(accounts: CommandLine) -> None:
         (("team", "--text", "x"), "target: say either to whom, or --self"),
         (("team", "anna", "--self", "--text", "x"), "target: say either to whom, or --self"),
         (("team", "anna"), "--text: is missing"),
+        (("team", "a\nb", "--text", "x"), "target: the address has a control character"),
         (("team", " ", "--text", "x"), "target: a message needs somebody to go to"),
         (("team", "anna", "--text", "{{ name }}"), "text: a single message has no value for name"),
         (("team", "anna", "--text", "x", "--action", "fax"), "action: sandbox cannot send action"),
@@ -78,6 +79,7 @@ def test_why_as_json(accounts: CommandLine) -> None:
     answer = by_account.json
     assert set(answer) == {
         "account", "delivery", "target", "state", "settled", "verdict", "gates", "outside",
+        "cures",
     }  # fmt: skip
     assert answer["verdict"] == {
         "kind": "wait",
@@ -149,7 +151,7 @@ def test_doubts_are_listed(accounts: CommandLine) -> None:
 def test_doubts_are_resolved_by_hand(accounts: CommandLine) -> None:
     for answer, state in (("--sent", "sent"), ("--resend", "ready"), ("--failed", "failed")):
         number = str(in_doubt(accounts))
-        said = accounts.ok("unknown", "resolve", number, answer).out
+        said = accounts.ok("unknown", "resolve", number, answer, "--yes").out
         assert said == f"delivery {number} is {state} now\n"
         assert accounts.ok("why", number, "--json").json["state"] == state
     assert accounts.ok("unknown", "list", "--json").json == []
@@ -171,3 +173,10 @@ def test_why_of_what_is_settled(accounts: CommandLine) -> None:
     out = accounts.ok("why", number).out
     assert out.splitlines()[-1] == f"delivery {number} is failed: given up by an operator"
     assert "GATE" not in out
+
+
+def test_why_of_what_was_sent(accounts: CommandLine) -> None:
+    number = str(in_doubt(accounts))
+    accounts.ok("unknown", "resolve", number, "--sent")
+    said = accounts.ok("why", number).out.splitlines()[-1]
+    assert said.startswith(f"delivery {number} was sent at 2026-11-15 10:01 UTC")

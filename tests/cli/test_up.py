@@ -86,7 +86,7 @@ def test_one_message_now_beside_the_service(up: Callable[..., Up], typed: Comman
     service.line("joined")
     typed.ok("account", "add", "team", "--provider", "sandbox")
     out = typed.ok("send", "team", "--self", "--text", "hello", "--wait").out
-    assert out.splitlines()[-1].startswith("delivery 1 is sent at ")
+    assert out.splitlines()[-1].startswith("delivery 1 was sent at ")
     assert typed("send", "team", "bounce@example.com", "--text", "hello", "--wait").code == 1
     assert typed.ok("verify").out == "every invariant holds\n"
     service.process.terminate()

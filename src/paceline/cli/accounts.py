@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.options import AccountName, AsJson, Reason, Yes
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import database_of, looked_into, opened
 from paceline.cli.values import parse_values
 from paceline.core.errors import InputError
 from paceline.core.instants import local_text
+from paceline.core.policy import KEYS, Policy
+from paceline.core.tables import whole_of
 from paceline.engine import queries
 from paceline.engine.commands import accounts
 from paceline.engine.ports import Account
@@ -63,20 +65,22 @@ def add(
         address=address or "",
         settings=parse_values(options or [], "--option"),
         policy=policy,
-        overrides=parse_values(own or [], "--set"),
+        overrides=_own(own),
     )
     with opened(ctx) as house, house.store.write() as tx:
         added = accounts.add(tx, new, house.house, house.clock.now())
     output.say(f"account {added.name} added ({added.provider}, {_limits(added)})")
+    _note_never(added)
 
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the accounts and how they stand."""
-    with opened(ctx) as house, house.store.read() as tx:
-        found = tx.accounts.list()
+    with looked_into(ctx) as house, house.store.read() as tx:
+        found, stopped = tx.accounts.list(), queries.stopped(tx)
+        database = database_of(house)
     if as_json:
-        output.say_json([shapes.account(account) for account in found])
+        output.say_json([shapes.account(account, stopped) for account in found])
         return
     rows = [
         (a.name, a.provider, a.policy_name or "-", output.state_text(a.state), a.state_reason)
@@ -86,8 +90,11 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         ("NAME", "PROVIDER", "POLICY", "STATE", "REASON"),
         rows,
         firm=("PROVIDER", "POLICY", "STATE"),
-        empty="no accounts yet; add one with: paceline account add NAME --provider sandbox",
+        empty=f"no accounts yet in {database}; "
+        "add one with: paceline account add NAME --provider sandbox",
     )
+    if stopped is not None:
+        output.say(f"\n{output.stop_text(stopped)}")
 
 
 @app.command()
@@ -96,7 +103,7 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
 
     Its limits, what it has used up of them, and what happened lately.
     """
-    with opened(ctx) as house, house.store.read() as tx:
+    with looked_into(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         view = queries.account_view(tx, name, now)
     if as_json:
@@ -106,6 +113,8 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
     output.console().print(output.table(("", ""), _facts(view, now)))
     output.say()
     output.say(view.policy.to_toml(account.name).rstrip())
+    if view.stopped is not None:
+        output.say(f"\n{output.stop_text(view.stopped)}")
     if view.events:
         output.say()
         rows = [(output.wall_text(event.at, zone), event.text) for event in view.events]
@@ -130,7 +139,7 @@ def set_(
         raise InputError("nothing to change", hint="See: paceline account set --help")
     wish = accounts.AccountChange(
         policy=policy,
-        overrides=parse_values(own or [], "--set"),
+        overrides=_own(own),
         unset=tuple(unset or ()),
         settings=parse_values(options or [], "--option"),
         address=address,
@@ -138,6 +147,7 @@ def set_(
     with opened(ctx) as house, house.store.write() as tx:
         changed = accounts.change(tx, name, wish, house.house, house.clock.now())
     output.say(f"account {changed.name} changed ({_limits(changed)})")
+    _note_never(changed)
 
 
 @app.command()
@@ -173,6 +183,31 @@ def remove(
     with opened(ctx) as house, house.store.write() as tx:
         accounts.remove(tx, name, house.clock.now(), cancel=cancel)
     output.say(f"account {name} removed")
+
+
+def _own(pairs: list[str] | None) -> dict[str, Any]:
+    """An account's own limits as they were typed, where nobody writes quotes."""
+    values = parse_values(pairs or [], "--set")
+    if "window" in values:
+        raise InputError(
+            "a window belongs to a campaign", key="--set", hint="Set hours=… for an account"
+        )
+    return {key: _as_written(key, value) for key, value in values.items()}
+
+
+def _as_written(key: str, value: Any) -> Any:
+    """A bare number is a text to every limit that is written as one, and is judged as such."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if number and key in KEYS and KEYS[key].read is not whole_of else value
+
+
+def _note_never(account: Account) -> None:
+    """A cap of 0 is legal, and easily taken for no cap at all."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    caps = (*policy.daily.items(), *policy.weekly.items())
+    never = sorted({action for action, cap in caps if not cap})
+    if never:
+        output.note(f"a cap of 0 means never: {account.name} sends no {', '.join(never)}")
 
 
 def _limits(account: Account) -> str:

@@ -61,12 +61,20 @@ def writing_to(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    unfinished = path.with_name(f"{path.name}.part")
     try:
+        if path.exists() and not path.is_file():
+            # A device or a pipe: a file in its place would be the end of it, for everybody.
+            with path.open("w", encoding="utf-8", newline="") as target:
+                yield target
+            return
+        real = Path(os.path.realpath(path))  # a link stays one
+        unfinished = real.with_name(f"{real.name}.part")
         try:
             with unfinished.open("w", encoding="utf-8", newline="") as target:
                 yield target
-            os.replace(unfinished, path)
+            if real.exists():
+                unfinished.chmod(real.stat().st_mode)  # as private as it was
+            os.replace(unfinished, real)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise

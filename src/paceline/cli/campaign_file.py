@@ -15,14 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.cli.output import plural
 from paceline.core.errors import InputError
 from paceline.core.model import Target
-from paceline.engine.campaign_spec import CampaignSpec, targets_from
+from paceline.core.template import content_variables
+from paceline.engine.campaign_spec import CampaignSpec, refuse_steering, targets_from
 from paceline.engine.ports import Tx
 
 LARGEST_MEDIA = 64 << 20
 LARGEST_AUDIENCE = 512 << 20
 _ADDRESS = "address"
+
+Row = tuple[int, Mapping[str, Any]]
+"""A row of the audience, with the line on which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,9 @@ def read_campaign(path: Path) -> CampaignFile:
         raw = _read_toml(path)
         spec = CampaignSpec.from_mapping(raw)
         rows = list(_rows(raw, path.parent))
-        targets = targets_from(rows, "audience" if "audience" in raw else "targets")
+        _check_rows(rows, raw, content_variables(spec.content))
+        key = "audience" if "audience" in raw else "targets"
+        targets = targets_from([_filled(row) for _, row in rows], key)
         media = dict(_media(spec, path.parent))
     except InputError as error:
         raise error.within(str(path)) from None
@@ -108,7 +115,38 @@ def _media(spec: CampaignSpec, folder: Path) -> Iterator[tuple[str, MediaFile]]:
                 raise InputError(error.reason, key=f"parts[{number}].media") from None
 
 
-def _rows(raw: Mapping[str, Any], folder: Path) -> Iterator[Mapping[str, Any]]:
+def _check_rows(rows: list[Row], raw: Mapping[str, Any], needed: frozenset[str]) -> None:
+    """Refuses what nobody could see in a table: control characters, and gaps in a greeting."""
+    seen: set[str] = set()
+    for number, row in rows:
+        address = str(row.get(_ADDRESS) or "").strip()
+        try:
+            refuse_steering(address)
+            if address not in seen:
+                _refuse_gaps(row, needed)
+        except InputError as error:
+            in_file = "audience" in raw
+            place = f"{raw['audience']}: line {number}" if in_file else f"row {number}"
+            key = "audience" if in_file else "targets"
+            raise InputError(f"{place}: {error.reason}", key=key, hint=error.hint) from None
+        seen.add(address)
+
+
+def _refuse_gaps(row: Mapping[str, Any], needed: frozenset[str]) -> None:
+    empty = sorted(name for name in needed & row.keys() if not str(row[name]).strip())
+    if empty:
+        raise InputError(
+            f"{', '.join(empty)} is empty",
+            hint=f"Fill it in, or give the template a default: {empty[0]} | default('…')",
+        )
+
+
+def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without its empty cells: what has no value is looked after by a default."""
+    return {name: value for name, value in row.items() if name == _ADDRESS or str(value).strip()}
+
+
+def _rows(raw: Mapping[str, Any], folder: Path) -> Iterator[Row]:
     """The audience, whichever way it is given: a CSV file, or written into the campaign."""
     if "audience" in raw and "targets" in raw:
         raise InputError("give either an audience file or targets, not both", key="audience")
@@ -122,19 +160,19 @@ def _rows(raw: Mapping[str, Any], folder: Path) -> Iterator[Mapping[str, Any]]:
         )
 
 
-def _inline(targets: object) -> Iterator[Mapping[str, Any]]:
+def _inline(targets: object) -> Iterator[Row]:
     if not isinstance(targets, list):
         raise InputError("must be a list of addresses or tables", key="targets")
-    for target in targets:
+    for number, target in enumerate(targets, start=1):
         if isinstance(target, str):
-            yield {_ADDRESS: target}
+            yield number, {_ADDRESS: target}
         elif isinstance(target, Mapping):
-            yield target
+            yield number, target
         else:
             raise InputError(f"{target!r} is neither an address nor a table", key="targets")
 
 
-def _audience(name: object, folder: Path) -> Iterator[Mapping[str, str]]:
+def _audience(name: object, folder: Path) -> Iterator[Row]:
     if not isinstance(name, str) or not name.strip():
         raise InputError("must name a CSV file", key="audience")
     path = folder / name
@@ -148,24 +186,25 @@ def _audience(name: object, folder: Path) -> Iterator[Mapping[str, str]]:
         raise InputError(f"{name}: {error}", key="audience") from None
 
 
-def _table(text: str) -> Iterator[dict[str, str]]:
+def _table(text: str) -> Iterator[Row]:
     header_line = text.partition("\n")[0]
     # Spreadsheets write a semicolon where the comma is used for decimals.
     delimiter = max(",;\t", key=header_line.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = _header(next(reader, []))
+        ended = reader.line_num
         for row in reader:
+            begun, ended = ended + 1, reader.line_num
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) != len(header):
-                raise InputError(
-                    f"line {reader.line_num} has {len(row)} columns, the header has {len(header)}"
-                )
+                columns = plural(len(row), "column", "columns")
+                raise InputError(f"line {begun} has {columns}, the header has {len(header)}")
             cells = dict(zip(header, row, strict=True))
             if not cells[_ADDRESS].strip():
-                raise InputError(f"line {reader.line_num} has no address")
-            yield cells
+                raise InputError(f"line {begun} has no address")
+            yield begun, cells
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: {error}") from None
 

@@ -82,7 +82,8 @@ def _look(store: Store, name: str) -> CampaignView:
 
 def _line(view: CampaignView) -> str:
     told = [f"{count} {state}" for state, count in view.counts.items() if count]
-    return f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}"
+    stopped = f" ({output.stop_text(view.stopped)})" if view.stopped is not None else ""
+    return f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}{stopped}"
 
 
 def _picture(view: CampaignView) -> RenderableType:
@@ -94,17 +95,20 @@ def _picture(view: CampaignView) -> RenderableType:
     moving = sum(view.counts[state] for state in MOVING)
     done = view.total - moving
     bar = Table.grid(padding=(0, 1))
+    width = max(10, min(40, output.console().width - 26))
     share = 100 * done // view.total if view.total else 100
     bar.add_row(
-        ProgressBar(total=max(view.total, 1), completed=done, width=40),
+        ProgressBar(total=max(view.total, 1), completed=done, width=width),
         Text(f"{share}% ({done} of {view.total})"),
     )
     lines: list[RenderableType] = [heading, bar, Text(), _states(view)]
+    if view.stopped is not None:
+        lines += [Text(f"\n{output.tame(output.stop_text(view.stopped))}", style="red")]
     lines += [Text(f"\n{run.summary}") for run in view.runs if run.summary]
     return Group(*lines)
 
 
-def _states(view: CampaignView) -> Table:
+def _states(view: CampaignView) -> RenderableType:
     kept = [
         name
         for name, states in COLUMNS.items()

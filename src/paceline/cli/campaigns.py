@@ -12,7 +12,7 @@ from paceline.cli.campaign_export import write_csv, write_json_lines, writing_to
 from paceline.cli.campaign_file import read_campaign
 from paceline.cli.campaign_status import show_status, watch_status
 from paceline.cli.options import AsJson, CampaignName, Reason, Yes
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import database_of, looked_into, opened
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
 from paceline.core.states import DeliveryState
@@ -63,9 +63,8 @@ def create(
             house.store.analyse()
     doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
     many = f"{len(spec.accounts)} accounts" if len(spec.accounts) > 1 else spec.accounts[0]
-    output.say(
-        f"campaign {spec.name} created: {len(written.targets)} deliveries on {many}{doubles}"
-    )
+    planned = output.plural(len(written.targets), "delivery", "deliveries")
+    output.say(f"campaign {spec.name} created: {planned} on {many}{doubles}")
     if launch:
         output.say(f"launched; follow it with: paceline campaign status {spec.name} --watch")
     else:
@@ -75,9 +74,10 @@ def create(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the campaigns and how far they are."""
-    with opened(ctx) as house, house.store.read() as tx:
+    with looked_into(ctx) as house, house.store.read() as tx:
         names = [found.name for found in tx.campaigns.list() if found.kind == "campaign"]
         views = [queries.campaign_view(tx, name) for name in names]
+        stopped, database = queries.stopped(tx), database_of(house)
     if as_json:
         output.say_json([shapes.campaign_view(view) for view in views])
         return
@@ -95,8 +95,10 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         ("NAME", "STATE", "TOTAL", "SENT", "CREATED"),
         rows,
         right=("TOTAL", "SENT"),
-        empty="no campaigns yet; create one with: paceline campaign create -f FILE",
+        empty=f"no campaigns yet in {database}; create one with: paceline campaign create -f FILE",
     )
+    if stopped is not None:
+        output.say(f"\n{output.stop_text(stopped)}")
 
 
 @app.command()
@@ -154,7 +156,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until it ends.")] = False,
 ) -> None:
     """Show how far a campaign is, per account and in all."""
-    with opened(ctx) as house:
+    with looked_into(ctx) as house:
         if watch:
             watch_status(house.store, house.clock, name, as_json=as_json)
             return
@@ -178,8 +180,8 @@ def export(
     ] = None,
 ) -> None:
     """Print every delivery of a campaign and what became of it."""
-    with opened(ctx) as house, house.store.read() as tx, writing_to(out) as target:
+    with looked_into(ctx) as house, house.store.read() as tx, writing_to(out) as target:
         write = write_json_lines if as_json else write_csv
         count = write(target, queries.exported(tx, name))
     if out is not None:
-        output.note(f"{count} deliveries written to {out}")
+        output.note(f"{output.plural(count, 'delivery', 'deliveries')} written to {out}")

@@ -6,7 +6,7 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson, Reason
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import looked_into, opened
 from paceline.engine.commands import control
 from paceline.engine.verify import verify as judge
 
@@ -16,7 +16,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 
     Exit code 1 if one of them is broken.
     """
-    with opened(ctx) as house, house.store.read() as tx:
+    with looked_into(ctx) as house, house.store.read() as tx:
         found = judge(tx, house.clock.now())
     if as_json:
         violations = [{"invariant": v.invariant, "detail": v.detail} for v in found]

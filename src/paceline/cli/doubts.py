@@ -8,7 +8,7 @@ import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.options import AsJson, Yes
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import looked_into, opened
 from paceline.core.errors import InputError
 from paceline.engine import queries
 from paceline.engine.commands import control
@@ -20,7 +20,7 @@ app = typer.Typer(help="Messages that may or may not have gone out.", no_args_is
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the deliveries whose fate is unknown."""
-    with opened(ctx) as house, house.store.read() as tx:
+    with looked_into(ctx) as house, house.store.read() as tx:
         found = list(queries.named(tx, queries.unknown_deliveries(tx)))
     if as_json:
         output.say_json([shapes.delivery(*entry) for entry in found])
@@ -40,7 +40,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 def resolve(
     ctx: typer.Context,
-    delivery_id: Annotated[int, typer.Argument(metavar="ID", help="The delivery's number.")],
+    number: Annotated[str, typer.Argument(metavar="ID", help="The delivery's number.")],
     sent: Annotated[bool, typer.Option("--sent", help="It did go out.")] = False,
     resend: Annotated[bool, typer.Option("--resend", help="It did not; send it again.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Give it up.")] = False,
@@ -51,6 +51,9 @@ def resolve(
     \b
         paceline unknown resolve 4711 --sent
     """
+    delivery_id = queries.delivery_number(number)
+    if delivery_id is None:
+        raise InputError(f"'{number}' is not a delivery's number")
     said: list[Resolved] = []
     said += ["sent"] if sent else []
     said += ["resend"] if resend else []

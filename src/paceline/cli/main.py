@@ -1,10 +1,12 @@
 """The command ``paceline``: its parts put together, and its errors turned into one line each.
 
-Exit codes: 0 done, 1 it could not be done, 2 what was asked for is wrong, 130 interrupted.
+Exit codes: 0 done, 1 it could not be done, 2 what was asked for is wrong, 130 interrupted, 141
+the reader of its answer has gone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,13 +15,24 @@ from typing import Annotated, Any
 import typer
 
 from paceline import __version__
-from paceline.cli import accounts, campaigns, control, doubts, policies, sending, service, why
+from paceline.cli import (
+    accounts,
+    campaigns,
+    control,
+    doubts,
+    policies,
+    sending,
+    service,
+    simulate,
+    why,
+)
 from paceline.cli.output import note
 from paceline.cli.surroundings import Surroundings
 from paceline.core.errors import InputError, PacelineError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="paceline",
@@ -37,6 +50,7 @@ app.add_typer(campaigns.app, name="campaign")
 app.command()(sending.send)
 app.add_typer(doubts.app, name="unknown")
 app.command()(why.why)
+app.command()(simulate.simulate)
 app.command()(control.verify)
 app.command("stop-all")(control.stop_all)
 app.command("go-on")(control.go_on)
@@ -90,9 +104,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has had enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read has had enough.
+        _write_no_more()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        _write_no_more()
+        return _told(f"cannot write: {error.strerror}", 1)
+
+
+def _write_no_more() -> None:
+    """Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(text: str, code: int) -> int:

@@ -8,19 +8,26 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from paceline.core.durations import print_duration
+from paceline.core.errors import InputError
 from paceline.core.instants import HOUR, MILLISECOND, SECOND, Instant, local_text
+from paceline.engine.queries import GO_ON, Stop
 
 WIDE = 160
 """The width of what is not shown but read by another program, unless COLUMNS says otherwise."""
+
+NARROWEST = 12
+"""A column that gives way keeps this much: less is one letter per line."""
 
 _OBEYED = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
 del _OBEYED[ord("\n")], _OBEYED[ord("\t")]
@@ -43,10 +50,17 @@ _STYLES = {
 }
 
 
+class _Console(Console):
+    """Leaves it to the command as a whole what becomes of it when its reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output, as it is now."""
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    return Console(width=wide, highlight=False, soft_wrap=False)
+    return _Console(width=wide, highlight=False, soft_wrap=False)
 
 
 def tame(text: str) -> str:
@@ -79,8 +93,24 @@ def table(
     right: Sequence[str] = (),
     firm: Sequence[str] = (),
     gap: int = 2,
-) -> Table:
-    """Columns without lines around them; those that are not ``firm`` give way to narrow screens."""
+) -> RenderableType:
+    """Columns without lines around them; those that are not ``firm`` give way to narrow screens.
+
+    Where even that is not enough, every row becomes a block with one line per heading.
+    """
+    cells = [
+        [cell if isinstance(cell, Text) else Text(tame(str(cell))) for cell in row] for row in rows
+    ]
+    widths = [
+        max(map(cell_len, [heading, *(row[column].plain for row in cells)]))
+        for column, heading in enumerate(headings)
+    ]
+    least = [
+        width if heading in right or heading in firm else min(width, NARROWEST)
+        for heading, width in zip(headings, widths, strict=True)
+    ]
+    if any(headings) and sum(least) + gap * (len(least) - 1) > console().width:
+        return _stacked(headings, cells)
     made = Table(
         box=None,
         pad_edge=False,
@@ -95,9 +125,18 @@ def table(
             no_wrap=heading in right or heading in firm,
             overflow="fold",
         )
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(tame(str(cell))) for cell in row))
+    for row in cells:
+        made.add_row(*row)
     return made
+
+
+def _stacked(headings: Sequence[str], rows: Sequence[Sequence[Text]]) -> RenderableType:
+    lines: list[RenderableType] = []
+    for row in rows:
+        named = [(heading, cell) for heading, cell in zip(headings, row, strict=True) if cell]
+        lines += [Text.assemble((heading, "bold"), "  ", cell) for heading, cell in named]
+        lines.append(Text())
+    return Group(*lines[:-1])
 
 
 def show_table(
@@ -113,6 +152,13 @@ def show_table(
         console().print(table(headings, rows, right=right, firm=firm))
     else:
         say(empty)
+
+
+def stop_text(stop: Stop) -> str:
+    """That everything is stopped, since when, why, and what ends it."""
+    since = f" since {local_text(stop.since_at, 'UTC')}" if stop.since_at is not None else ""
+    told = f": {stop.reason}" if stop.reason else ""
+    return f"everything is stopped{since}{told}; go on with: {GO_ON}"
 
 
 def state_text(state: str) -> Text:
@@ -144,6 +190,30 @@ def _rounded(us: int) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something that cannot be undone, if there is anybody to ask."""
-    if not yes and sys.stdin.isatty():
-        typer.confirm(question, abort=True, err=True)
+    """Ask before something that cannot be undone; where nobody can be asked, it needs ``--yes``."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(
+            f"{question} There is no answer, because there is no terminal to ask on",
+            hint="Add --yes if that is what you want",
+        )
+    typer.confirm(question, abort=True, err=True)
+
+
+def plural(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+@contextmanager
+def progress(what: str, *, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error while something takes its time; silent where nobody watches."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    watched = sys.stderr.isatty()
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, disable=not watched
+    ) as bar:
+        number = bar.add_task(what, total=total)
+        yield lambda: bar.advance(number)

@@ -20,6 +20,7 @@ from paceline.core.instants import MILLISECOND
 from paceline.core.model import Content, Part
 from paceline.core.states import DeliveryState
 from paceline.engine import queries
+from paceline.engine.campaign_spec import refuse_steering
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.ports import Clock, Delivery, Store, Tx
 
@@ -58,6 +59,7 @@ def send(
     """
     if (target is None) != to_self:
         raise InputError("say either to whom, or --self", key="target")
+    _refuse_steering(target or "")
     patience_us = _patience_us(patience)
     with opened(ctx) as house:
         with house.store.write() as tx:
@@ -78,6 +80,13 @@ def send(
             found = tx.deliveries.get(delivery_id)
             line = verdict_line(queries.why_delivery(tx, delivery_id, house.clock.now()))
     _report(found, account, line, as_json=as_json, waited=wait)
+
+
+def _refuse_steering(target: str) -> None:
+    try:
+        refuse_steering(target.strip())
+    except InputError as error:
+        raise InputError(error.reason, key="target") from None
 
 
 def _patience_us(text: str) -> int:

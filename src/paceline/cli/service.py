@@ -39,7 +39,8 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", help="What chance follows from.")] = 1,
     as_json: AsJson = False,
     keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Leave the database here.")
+        Path | None,
+        typer.Option("--keep", metavar="DIR", file_okay=False, help="Leave the database here."),
     ] = None,
 ) -> None:
     """Watch three imaginary accounts send a campaign.

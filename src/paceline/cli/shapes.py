@@ -12,7 +12,7 @@ from paceline.core.instants import Instant, iso
 from paceline.core.model import Go, Refuse, Verdict, Wait
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Account, Delivery, Event, Run
-from paceline.engine.queries import AccountView, CampaignView, Why
+from paceline.engine.queries import AccountView, CampaignView, Stop, Why
 
 
 def instant(at: Instant | None) -> str | None:
@@ -24,7 +24,13 @@ def counts(states: Mapping[DeliveryState, int]) -> dict[str, int]:
     return {state.value: states.get(state, 0) for state in DeliveryState}
 
 
-def account(found: Account) -> dict[str, Any]:
+def stop(found: Stop | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"since_at": instant(found.since_at), "reason": found.reason}
+
+
+def account(found: Account, stopped: Stop | None) -> dict[str, Any]:
     return {
         "name": found.name,
         "provider": found.provider,
@@ -35,11 +41,12 @@ def account(found: Account) -> dict[str, Any]:
         "policy": found.policy_name,
         "own": dict(found.overrides),
         "created_at": instant(found.created_at),
+        "stopped": stop(stopped),
     }
 
 
 def account_view(view: AccountView) -> dict[str, Any]:
-    return account(view.account) | {
+    return account(view.account, view.stopped) | {
         "options": dict(view.account.settings),
         "limits": view.policy.to_mapping(),
         "zone": view.policy.day_zone,
@@ -86,6 +93,7 @@ def campaign_view(view: CampaignView) -> dict[str, Any]:
         "created_at": instant(campaign.created_at),
         "launched_at": instant(campaign.launched_at),
         "finished_at": instant(campaign.finished_at),
+        "stopped": stop(view.stopped),
     }
 
 
@@ -139,4 +147,5 @@ def why(answer: Why) -> dict[str, Any]:
             for view in answer.gates
         ],
         "outside": list(answer.outside),
+        "cures": list(answer.cures),
     }

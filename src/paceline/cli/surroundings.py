@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from paceline.config import Settings, load
+from paceline.config import Settings, load, sqlite_path
+from paceline.core.errors import StoreError
 
 if TYPE_CHECKING:
     from paceline.app import App
@@ -45,6 +46,29 @@ def opened(ctx: typer.Context) -> Iterator[App]:
     logs.configure("warning", settings.chosen_log_format)
     with open_app(settings) as app:
         yield app
+
+
+@contextmanager
+def looked_into(ctx: typer.Context) -> Iterator[App]:
+    """The installation, for a command that only looks: in the wrong folder it makes no new one."""
+    from paceline.app import make_catalogue
+
+    settings = settings_of(ctx)
+    make_catalogue(settings)  # what is wrong with the settings is told first
+    path = sqlite_path(settings.database)
+    if path is not None and path.parent.is_dir() and not path.exists():
+        raise StoreError(
+            f"there is no database {path.absolute()}; name another with --database, "
+            "or make this one with: paceline account add"
+        )
+    with opened(ctx) as app:
+        yield app
+
+
+def database_of(app: App) -> str:
+    """The database as people are told of it, wherever they are."""
+    path = sqlite_path(app.settings.database)
+    return app.settings.shown_database if path is None else str(path.absolute())
 
 
 def _surroundings(ctx: typer.Context) -> Surroundings:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from paceline.cli import output, shapes
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import looked_into
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Go, Refuse, Wait
 from paceline.core.pacer import GateView
@@ -32,7 +32,7 @@ def why(
         paceline why sales      the next message of an account
         paceline why 4711       one delivery
     """
-    with opened(ctx) as house, house.store.read() as tx:
+    with looked_into(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         answer = queries.delivery_or_account(tx, about, now)
     if as_json:
@@ -50,6 +50,8 @@ def why(
     if not answer.settled and not isinstance(answer.verdict, Go):
         for reason in answer.outside:
             output.say(f"besides, {reason}")
+    for cure in answer.cures:
+        output.say(f"to go on: {cure}")
 
 
 def zone_of(answer: Why) -> str:
@@ -95,4 +97,5 @@ def _settled_line(delivery: Delivery, zone: str) -> str:
     when = f" at {local_text(delivery.sent_at, zone)}" if delivery.sent_at is not None else ""
     because = f": {delivery.reason}" if delivery.reason else ""
     tries = f" after {delivery.attempts} attempts" if delivery.attempts > 1 else ""
-    return f"delivery {delivery.id} is {delivery.state}{when}{tries}{because}"
+    verb = "was" if when else "is"
+    return f"delivery {delivery.id} {verb} {delivery.state}{when}{tries}{because}"

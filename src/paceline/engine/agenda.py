@@ -157,7 +157,7 @@ class Agenda:
         runs: Sequence[Run],
         account_id: int,
         policy: Policy,
-        journal: Journal,
+        journal: Journal | None,
         served: Sequence[int] = (),
     ) -> None:
         """``served`` are the runs that had their turn already, the latest last: reading the agenda

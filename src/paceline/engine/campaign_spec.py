@@ -6,6 +6,7 @@ edge. Every complaint names the key.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -40,6 +41,7 @@ KEYS = (
     "priority",
 )
 LONGEST_NAME = 200
+_STEERING = ("Cc", "Zl", "Zp")
 PART_KEYS = ("text", "subject", "html", "media", "caption")
 
 
@@ -167,6 +169,13 @@ class CampaignSpec:
             raise InputError(reason, key="audience", hint=error.hint) from None
 
 
+def refuse_steering(address: str) -> None:
+    """No address has a line break in it, a NUL, or anything else that steers instead of naming."""
+    for letter in address:
+        if unicodedata.category(letter) in _STEERING:
+            raise InputError(f"the address has a control character in it (U+{ord(letter):04X})")
+
+
 def targets_from(rows: Iterable[Mapping[str, Any]], where: str) -> list[Target]:
     """Targets from decoded rows: an address, and fields for the templates. Duplicates merge."""
     targets: dict[str, Target] = {}
@@ -189,8 +198,10 @@ def _text(raw: Mapping[str, Any], key: str, default: str | None = None) -> str:
     value = raw.get(key, default)
     if value is None:
         raise InputError("is missing", key=key)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise InputError("must be a text", key=key)
+    if not value.strip():
+        raise InputError("must not be empty", key=key)
     return value.strip()
 
 
@@ -198,6 +209,9 @@ def _name(raw: Mapping[str, Any]) -> str:
     name = _text(raw, "name")
     if name.startswith("("):
         raise InputError("a name cannot start with a bracket", key="name")
+    if "/" in name or "\\" in name:
+        # It is part of paths, of addresses and of files that people name after it.
+        raise InputError("a name cannot have a / or a \\ in it", key="name")
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise InputError(f"must be one line of at most {LONGEST_NAME} characters", key="name")
     return name

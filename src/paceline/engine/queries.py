@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
@@ -12,16 +13,30 @@ from paceline.core.pacer import GateView, Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import RunQueue
+from paceline.engine.agenda import Agenda, RunQueue
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
+from paceline.engine.commands.control import STOPPED_AT
 from paceline.engine.memory import Snapshot, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 
 PAGE = 1000
 NEXT_FEW = 20
 """How many of a run's next deliveries are looked at for one that is not a doubt."""
+LONGEST_NUMBER = 18
+"""Digits of a delivery's number that every database can hold."""
 NOBODY_RUNS = "no Paceline process is running: start one with 'paceline up'"
+GO_ON = "paceline go-on"
+_STEERED = {RunState.WAITING: "launch", RunState.PAUSED: "resume"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Everything is stopped."""
+
+    reason: str
+    since_at: Instant | None
+    """None if it was stopped by a version that did not write it down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,7 @@ class AccountView:
     lane: LaneRow
     counts: dict[DeliveryState, int]
     events: list[Event]
+    stopped: Stop | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +58,7 @@ class CampaignView:
     runs: list[Run]
     counts: dict[DeliveryState, int]
     accounts: dict[str, dict[DeliveryState, int]]
+    stopped: Stop | None
 
     @property
     def total(self) -> int:
@@ -60,6 +77,13 @@ class Why:
     gates: list[GateView]
     outside: list[str]
     """What holds it back that is no gate: a stop, a paused run, no process running."""
+    cures: list[str] = field(default_factory=list)
+    """The commands by which somebody lets it go on, where it needs somebody."""
+
+
+def stopped(tx: Tx) -> Stop | None:
+    reason = tx.settings.stopped()
+    return None if reason is None else Stop(reason, tx.settings.get(STOPPED_AT))
 
 
 def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
@@ -76,6 +100,7 @@ def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
         lane=snapshot.row,
         counts=counts,
         events=tx.events.latest(account_id=account.id, limit=10),
+        stopped=stopped(tx),
     )
 
 
@@ -90,7 +115,7 @@ def campaign_view(tx: Tx, name: str) -> CampaignView:
             for state, count in states.items():
                 counts[state] += count
                 account[state] = account.get(state, 0) + count
-    return CampaignView(campaign, runs, counts, accounts)
+    return CampaignView(campaign, runs, counts, accounts, stopped(tx))
 
 
 def deliveries_of(tx: Tx, campaign: Campaign) -> Iterator[Delivery]:
@@ -144,13 +169,25 @@ def why_delivery(tx: Tx, delivery_id: int, now: Instant) -> Why:
 
 
 def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
-    """What waits to be sent in a running campaign first, then in another, then a doubt."""
-    account = snapshot.restored.account
+    """What waits to be sent in a running campaign first, then in another, then a doubt.
+
+    Of what is due it is what the lane would take; else what falls due first.
+    """
+    account, now = snapshot.restored.account, snapshot.now
+    served = list(snapshot.usage().health)
+    agenda = Agenda(snapshot.restored.runs, account.id, snapshot.policy, None, served)
+    turns = {queue.run.id: turn for turn, queue in enumerate(agenda.in_turn())}
     waiting = []
     for run in snapshot.restored.runs:
-        for row in tx.path.due(account.id, run.id, NEVER, NEXT_FEW):
+        rows = tx.path.due(account.id, run.id, now, NEXT_FEW)
+        if not any(row.state is DeliveryState.READY for row in rows):
+            rows += tx.path.due(account.id, run.id, NEVER, NEXT_FEW)
+        for place, row in enumerate(rows):
+            order = (False, turns.get(run.id, 0), place)
+            if row.due_at is not None and row.due_at > now:
+                order = (True, row.due_at, place)
             in_doubt = row.state is not DeliveryState.READY
-            waiting.append((in_doubt, run.state is not RunState.RUNNING, row.due_at, row.id))
+            waiting.append((in_doubt, run.state is not RunState.RUNNING, *order, row.id))
     return tx.deliveries.get(min(waiting)[-1]) if waiting else None
 
 
@@ -164,13 +201,15 @@ def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) ->
         run = tx.runs.get(delivery.run_id)
         ask = _ask_of(tx, run, delivery, snapshot.policy, now)
     waits = delivery is None or delivery.state in (DeliveryState.PLANNED, DeliveryState.READY)
+    gates = pacer.explain(now, usage, ask)
     return Why(
         account=account,
         delivery=delivery,
         settled=not waits,
         verdict=pacer.verdict(now, usage, ask) if waits else Go(),
-        gates=pacer.explain(now, usage, ask),
+        gates=gates,
         outside=_outside(tx, snapshot, delivery, run),
+        cures=list(_cures(tx, account, delivery, run, gates)),
     )
 
 
@@ -202,15 +241,40 @@ def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | N
     return found
 
 
+def _cures(
+    tx: Tx, account: Account, delivery: Delivery | None, run: Run | None, gates: list[GateView]
+) -> Iterator[str]:
+    if delivery is not None and delivery.state is DeliveryState.UNKNOWN:
+        # Without what became of it, which is asked for: a pasted line must not decide that.
+        yield f"paceline unknown resolve {delivery.id}"
+        return
+    if delivery is not None and delivery.state not in (DeliveryState.PLANNED, DeliveryState.READY):
+        return
+    if tx.settings.stopped() is not None:
+        yield GO_ON
+    if any(view.gate == "status" and view.opens_at is None and not view.open for view in gates):
+        yield f"paceline account resume {account.name}"
+    if run is not None and run.state in _STEERED:
+        yield f"paceline campaign {_STEERED[run.state]} {shlex.quote(run.campaign)}"
+
+
 def is_running(tx: Tx) -> bool:
     """Whether some process holds a lease, and so may send."""
     return any(process.lease_until_at > tx.now for process in tx.processes.list())
+
+
+def delivery_number(text: str) -> int | None:
+    """The number of a delivery as a person types it; None for what can be none."""
+    # Python takes more for digits than that, and for numbers of any length.
+    plain = text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+    return int(text) or None if plain else None
 
 
 def delivery_or_account(tx: Tx, text: str, now: Instant) -> Why:
     """What a person typed: an account's name, or a delivery's number."""
     if tx.accounts.find(text) is not None:
         return why_account(tx, text, now)
-    if text.isdigit():
-        return why_delivery(tx, int(text), now)
+    number = delivery_number(text)
+    if number is not None:
+        return why_delivery(tx, number, now)
     return why_account(tx, text, now)  # raises, with the nearest name

@@ -13,10 +13,15 @@ from paceline.engine.runs import end_if_done, reopen_for
 
 Resolved = Literal["sent", "resend", "failed"]
 
+STOPPED_AT = "stopped_at"
+"""The setting that says since when everything is stopped; it means nothing while nothing is."""
+
 
 def stop_all(tx: Tx, reason: str, at: Instant) -> None:
     """Nothing starts on any account, in any process, once this has committed."""
     tx.settings.fence()
+    if tx.settings.stopped() is None:
+        tx.settings.put(STOPPED_AT, at)
     tx.settings.stop(reason)
     tx.lanes.touch_all(at)
     tx.events.add("stopped", f"everything stopped: {reason}", at=at)
