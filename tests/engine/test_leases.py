@@ -154,6 +154,23 @@ def test_taking_lanes_makes_the_lease_a_short_one_in_the_same_transaction(desk: 
     run(script)
 
 
+def test_a_lease_that_ran_out_begins_a_new_term(desk: Desk) -> None:
+    """In between anybody may have taken our lanes: what was intended before must not go out."""
+
+    async def script() -> None:
+        await desk.lease.join()
+        first = desk.lease.term
+        desk.clock.pass_by(RENEW_EVERY_US)
+        await desk.lease.renew()
+        assert desk.lease.term == first
+        desk.clock.pass_by(SAFE_US)
+        await desk.lease.renew()
+        assert desk.lease.safe()
+        assert desk.lease.term != first
+
+    run(script)
+
+
 def test_taking_nothing_leaves_the_lease_as_it_is(desk: Desk) -> None:
     async def script() -> None:
         await desk.lease.join()

@@ -46,6 +46,9 @@ class ProcessLease:
         self._safe_until_us = 0
         self._safe_until_at: Instant = 0
         self._alive_until_us = 0
+        self.term = 0
+        """Counts how often the lease was renewed after it may have run out. In between others may
+        have taken every lane, so what was intended in one term is not sent in another."""
 
     @property
     def process_id(self) -> int:
@@ -113,6 +116,8 @@ class ProcessLease:
 
     def extend(self, asked: tuple[int, Instant]) -> None:
         """The lease was renewed by a transaction that was asked for then."""
+        if not self.safe():
+            self.term += 1
         asked_us, asked_at = asked
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
         self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US

@@ -186,6 +186,7 @@ class Sender:
         before = self._memory.usage
         self._memory.usage = usage
         flight.intent_at = now
+        flight.term = self._context.lease.term
         passed = False
         try:
             passed = await self._outbox.submit(intent)
@@ -226,8 +227,11 @@ class Sender:
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """The lease and closing time, checked once more: the commit may have taken long."""
-        if not self._context.lease.safe():
+        lease = self._context.lease
+        if not lease.safe():
             return "lease about to run out"
+        if lease.term != flight.term:
+            return "the lease had run out in between"
         return forbidden(flight, self._memory.policy, now)
 
     async def _call_beside(

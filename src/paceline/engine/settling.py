@@ -31,6 +31,8 @@ class Flight:
     part: int
     policy_id: int
     intent_at: Instant = 0
+    term: int = 0
+    """Of the process's lease, when the intent was made."""
     started_at: Instant | None = None
     handle: str | None = None
     """The provider's handle of the media that the part was sent with."""

@@ -1,18 +1,21 @@
 """An event loop in virtual time: nobody ever waits, yet everything happens in its order.
 
 Whenever nothing is ready, time jumps to the next timer. There is no wall clock, no thread and no
-input or output in here, so the same program gives the same trace every time. What happens in the
-simulated world is not told here.
+input or output in here, so the same program gives the same trace every time. Given a source of
+chance, what is ready at the same moment runs in an order drawn from it: another seed, another
+schedule. What happens in the simulated world is not told here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
 import weakref
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from contextvars import Context
+from contextvars import Context, ContextVar
 from itertools import count
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
@@ -23,6 +26,9 @@ Ts = TypeVarTuple("Ts")
 
 LONGEST_US = 2**50
 """Some 35 years. Up to there a float of seconds, rounded to microseconds, is always exact."""
+
+OWNER: ContextVar[object] = ContextVar("owner", default=None)
+"""To whom the tasks belong that are started here: they can be dropped together."""
 
 _HALF_A_MICROSECOND = 0.5 / SECOND
 _MOST_NAMES = 20
@@ -38,13 +44,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Timers of the same instant fire in the order in which they were set.
     """
 
-    def __init__(self, start_at: Instant = 0) -> None:
+    _ready: deque[asyncio.Handle]
+
+    def __init__(self, start_at: Instant = 0, chance: random.Random | None = None) -> None:
         self.start_at = start_at
         self.now_us = 0
+        self.turns = 0
+        """How often everything that was ready has run: the finest moments there are."""
+        self.at_turn: Callable[[int], None] | None = None
+        """Called between two turns; whatever awaits something is waiting just then."""
+        self._chance = chance
         self._order = count(1)
         self._births = count(1)
-        self._born: weakref.WeakValueDictionary[int, asyncio.Task[Any]]
-        self._born = weakref.WeakValueDictionary()
+        self._born: weakref.WeakKeyDictionary[asyncio.Task[Any], tuple[int, object]]
+        self._born = weakref.WeakKeyDictionary()
         still = _Stillness(self)
         super().__init__(still)
         # The base class has registered the pipe it wakes itself with. From here on there is none
@@ -83,9 +96,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         name = getattr(func, "__qualname__", repr(func))
         raise RuntimeError(f"{name} wants a thread, and there are none in virtual time")
 
-    def unfinished(self) -> list[asyncio.Task[Any]]:
-        """The tasks that are not done, oldest first: never in the order of a set."""
-        return [task for _, task in sorted(self._born.items()) if not task.done()]
+    def unfinished(self, owner: object = None) -> list[asyncio.Task[Any]]:
+        """The tasks that are not done, oldest first; all of them, or those of one owner."""
+        found = [
+            (number, task)
+            for task, (number, whose) in self._born.items()
+            if not task.done() and (owner is None or whose is owner)
+        ]
+        return [task for _, task in sorted(found, key=lambda pair: pair[0])]
 
     def wind_up(self) -> None:
         """Cancel whatever is left, as the end of ``asyncio.run`` does, but in a fixed order."""
@@ -103,9 +121,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def jump(self, timeout: float | None) -> None:
         """What the base class takes for waiting: nothing is ready for ``timeout`` seconds."""
+        self.turns += 1
+        if self.at_turn is not None:
+            self.at_turn(self.turns)
+            if self._ready:  # whoever was called gave others something to do
+                timeout = 0
         if timeout is None:
             raise Deadlock(self._deadlock_text())
         self.now_us += round(timeout * SECOND)
+        if self._chance is not None and len(self._ready) > 1:
+            ready = list(self._ready)
+            self._chance.shuffle(ready)
+            self._ready.clear()
+            self._ready.extend(ready)
 
     def _deadlock_text(self) -> str:
         names = [getattr(task.get_coro(), "__qualname__", "?") for task in self.unfinished()]
@@ -120,17 +148,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         number = next(self._births)
         if options.get("name") is None:
             options["name"] = f"virtual-{number}"
+        context: Context | None = options.get("context")
+        owner = OWNER.get() if context is None else context.get(OWNER)
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
-        self._born[number] = task
+        self._born[task] = (number, owner)
         return task
 
 
-def run_virtual(main: Coroutine[Any, Any, T], *, start_at: Instant = 0) -> T:
+def run_virtual(
+    main: Coroutine[Any, Any, T], *, start_at: Instant = 0, chance: random.Random | None = None
+) -> T:
     """Run ``main`` to its end in a fresh virtual loop, cancel what it left behind, and close.
 
     A ``LoopClock(start_at)`` reads the time inside.
     """
-    loop = VirtualLoop(start_at)
+    loop = VirtualLoop(start_at, chance)
     try:
         return loop.run_until_complete(main)
     finally:

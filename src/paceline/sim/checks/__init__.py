@@ -1,0 +1,34 @@
+"""The checkers: one for each promise, each of which can be broken on its own.
+
+They are given what was seen on the wire, the provider's own log and the tables, and nothing the
+engine says about itself. Wherever the engine is clever, they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from paceline.sim.checks import limits, messages, order, time
+from paceline.sim.checks.evidence import Evidence, Violation
+
+CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
+    "never twice": messages.twice,
+    "never unrecorded": messages.unrecorded,
+    "never lost": messages.lost,
+    "never over": limits.over,
+    "never out of hours": time.out_of_hours,
+    "never too close": order.too_close,
+    "never to the suppressed": messages.to_the_suppressed,
+    "never by two": order.by_two,
+    "never against orders": messages.against_orders,
+    "never stuck": messages.stuck,
+}
+"""The promises by name. Two come with conversations: never out of turn, never unbidden."""
+
+
+def judge(evidence: Evidence) -> list[Violation]:
+    """Everything that was broken, in the order of the promises."""
+    return [violation for check in CHECKS.values() for violation in check(evidence)]
+
+
+__all__ = ["CHECKS", "Evidence", "Violation", "judge"]

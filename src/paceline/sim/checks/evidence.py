@@ -1,0 +1,99 @@
+"""What the checkers look at: calls, effects, tables, and the orders that people gave."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from paceline.core.instants import Instant
+from paceline.core.policy import Policy
+from paceline.core.states import DeliveryState
+from paceline.engine.ports import Delivery, Run
+from paceline.providers.sandbox.effects import Effect
+from paceline.sim.operators import Silence
+from paceline.sim.witness import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken promise: which, when, and in words; ``concerns`` are words of the trace."""
+
+    invariant: str
+    detail: str
+    at: Instant
+    concerns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything there is to judge one world by, after its end."""
+
+    calls: Sequence[Seen]
+    effects: Sequence[Effect]
+    deliveries: Sequence[Delivery]
+    accounts: Mapping[int, str]
+    """Their names."""
+    runs: Mapping[int, Run]
+    parts: Mapping[int, int]
+    """How many parts a delivery of each run has; a direct message has one."""
+    policies: Mapping[int, Policy]
+    planned: int
+    """How many deliveries people asked for."""
+    suppressed_at: Mapping[str, Instant]
+    silences: Sequence[Silence]
+    ended_at: Instant
+    came_to_rest: bool
+    """Whether everything had come to its end when the world did."""
+    resends: bool = False
+    """Whether a policy chooses to risk sending twice."""
+
+    @cached_property
+    def by_account(self) -> dict[str, list[Seen]]:
+        """The calls of each account, in their true order."""
+        found: dict[str, list[Seen]] = defaultdict(list)
+        for call in self.calls:
+            found[call.account].append(call)
+        return found
+
+    @cached_property
+    def accepted(self) -> dict[str, list[Effect]]:
+        """What the provider holds, by key."""
+        found: dict[str, list[Effect]] = defaultdict(list)
+        for effect in self.effects:
+            if effect.kind == "send" and effect.accepted:
+                found[effect.key].append(effect)
+        return found
+
+    def policy_of(self, call: Seen) -> Policy | None:
+        """The limits under which a call was made; None if nothing is written of it."""
+        if call.facts is None or call.facts.policy_id is None:
+            return None
+        return self.policies[call.facts.policy_id]
+
+
+OVER = frozenset(
+    {
+        DeliveryState.SENT,
+        DeliveryState.FAILED,
+        DeliveryState.BOUNCED,
+        DeliveryState.SKIPPED,
+        DeliveryState.CANCELLED,
+    }
+)
+"""States in which nothing more will happen to a delivery."""
+
+
+def words(call: Seen) -> tuple[str, ...]:
+    """Where the trace speaks of the same."""
+    return (str(call.delivery_id), call.account)
+
+
+def lasting_us(before: Seen, after: Seen) -> int:
+    """The time between two calls, by true time or by the caller's clock, whichever is longer.
+
+    Nothing that only has a clock can know that it was set forward. Where it was, pace is judged by
+    that clock; a clock set back may only make things slower.
+    """
+    return max(after.at - before.at, after.clock_at - before.clock_at)

@@ -1,0 +1,85 @@
+"""Never too close, never by two: the gaps between calls, the order of parts, and who made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from paceline.sim.checks.evidence import Evidence, Violation, lasting_us, words
+from paceline.sim.witness import Seen
+
+
+def too_close(evidence: Evidence) -> Iterator[Violation]:
+    """The gap that was drawn and stored is kept, batches have their pause, parts their order."""
+    for calls in evidence.by_account.values():
+        yield from _closer_than_drawn(evidence, calls)
+        yield from _without_a_pause(evidence, calls)
+        yield from _out_of_order(evidence, calls)
+
+
+def _paced(evidence: Evidence, calls: Sequence[Seen]) -> list[Seen]:
+    """Whatever keeps a distance: replies do not, and later parts have a gap of their own."""
+    return [call for call in calls if call.facts is not None and not call.facts.reply]
+
+
+def _closer_than_drawn(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    for before, call in pairwise(_paced(evidence, calls)):
+        policy = evidence.policy_of(call)
+        if policy is None or _goes_on(before, call):
+            continue
+        low_us = policy.spacing.low_us if policy.spacing is not None else 0
+        needed_us = max(low_us, policy.min_gap_us, before.gap_us)
+        if policy.adaptive is not None:
+            needed_us = min(needed_us, policy.adaptive.between.high_us)
+        if lasting_us(before, call) < needed_us:
+            text = (
+                f"{call.key} went {lasting_us(before, call)} us after {before.key} on "
+                f"{call.account}; {needed_us} us were drawn and stored"
+            )
+            yield Violation("never too close", text, call.at, words(call))
+
+
+def _goes_on(before: Seen, call: Seen) -> bool:
+    """Whether a call sends a further part of a message that has begun."""
+    return call.part > 0 and call.facts is not None and before is not call
+
+
+def _without_a_pause(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """Among so many gaps as a batch has sends, one at least is the pause."""
+    starts = [call for call in _paced(evidence, calls) if call.part == 0]
+    for number, call in enumerate(starts):
+        policy = evidence.policy_of(call)
+        if policy is None or policy.batch is None or number < policy.batch.size:
+            continue
+        batch = starts[number - policy.batch.size : number + 1]
+        longest_us = max(lasting_us(one, other) for one, other in pairwise(batch))
+        if longest_us < policy.batch.pause_us:
+            text = f"more than {policy.batch.size} sends on {call.account} without a pause"
+            yield Violation("never too close", text, call.at, words(call))
+
+
+def _out_of_order(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """A part is called for when the provider has the one before it."""
+    for call in calls:
+        if call.part == 0:
+            continue
+        earlier = evidence.accepted.get(f"sim-{call.delivery_id}-{call.part - 1}", [])
+        if not any(effect.at <= call.at for effect in earlier):
+            text = (
+                f"part {call.part} of delivery {call.delivery_id} went before part {call.part - 1}"
+            )
+            yield Violation("never too close", text, call.at, words(call))
+
+
+def by_two(evidence: Evidence) -> Iterator[Violation]:
+    """Whoever calls owns the lane in that very moment: nobody has taken it over since."""
+    for call in evidence.calls:
+        facts = call.facts
+        if facts is None or facts.generation is None:
+            continue
+        if facts.generation != facts.lane_generation:
+            text = (
+                f"{call.process} called {call.account} for {call.key} under generation "
+                f"{facts.generation}, but the lane is at {facts.lane_generation}"
+            )
+            yield Violation("never by two", text, call.at, words(call))

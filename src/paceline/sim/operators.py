@@ -1,0 +1,167 @@
+"""The people of a simulated world: what they tell Paceline, and what they put right in the end.
+
+They act through the same commands as the command line does, in a process of their own that never
+fails, and they know the truth about the provider, because they can look into its log.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.core.errors import InputError, StoreUnavailable
+from paceline.core.instants import Instant
+from paceline.core.model import Content, Part
+from paceline.core.states import AccountState, CampaignState
+from paceline.engine import queries
+from paceline.engine.commands import accounts, campaigns, control
+from paceline.engine.commands.accounts import AccountChange, House
+from paceline.engine.ports import Store, Tx
+from paceline.providers.sandbox import MemoryEffects
+from paceline.sim.process import Surroundings
+from paceline.sim.worlds import World
+
+OUT_OF_SERVICE = (AccountState.PAUSED, AccountState.SUSPENDED)
+
+
+@dataclass(slots=True)
+class Silence:
+    """A stretch in which nothing may start: for one account, one campaign, or everybody."""
+
+    since_at: Instant
+    account: str | None = None
+    campaign: str | None = None
+    until_at: Instant | None = None
+
+
+@dataclass(slots=True)
+class Operators:
+    """Everybody who gives orders in one world."""
+
+    around: Surroundings
+    world: World
+    house: House
+    effects: MemoryEffects
+    rng: random.Random
+    silences: list[Silence] = field(default_factory=list)
+    direct: int = 0
+    """Messages sent beside the campaigns."""
+
+    @property
+    def store(self) -> Store:
+        return self.around.store
+
+    def act(self) -> None:
+        """Do one thing; what is not possible just now is left alone."""
+        name, what = self.rng.choice(self._menu())
+        try:
+            self.around.witness.refuse_if_away()
+            what()
+        except (InputError, StoreUnavailable) as answer:
+            self.around.trace.note("operator", "operator", f"{name}: {answer}")
+        else:
+            self.around.trace.note("operator", "operator", name)
+
+    def _menu(self) -> list[tuple[str, Callable[[], None]]]:
+        account = self.rng.choice(self.world.senders).name
+        campaign = self.rng.choice(self.world.mailings).name
+        return [
+            (f"pauses {account}", lambda: self._pause_account(account)),
+            (f"resumes {account}", lambda: self._resume_account(account)),
+            (f"pauses {campaign}", lambda: self._pause_campaign(campaign)),
+            (f"resumes {campaign}", lambda: self._resume_campaign(campaign)),
+            ("stops all", self._stop_all),
+            ("lets go on", self._go_on),
+            ("suppresses somebody", self._suppress),
+            (f"sends from {account}", lambda: self._send(account)),
+            (f"changes {account}", lambda: self._change(account)),
+        ]
+
+    def _say(self, order: Callable[[Tx, Instant], Any]) -> Instant:
+        """Give an order; the instant at which it is committed."""
+        now = self.around.clock.now()
+        with self.store.write() as tx:
+            order(tx, now)
+        return now
+
+    def _pause_account(self, name: str) -> None:
+        at = self._say(lambda tx, now: accounts.pause(tx, name, now))
+        self.silences.append(Silence(at, account=name))
+
+    def _resume_account(self, name: str) -> None:
+        at = self._say(lambda tx, now: accounts.resume(tx, name, now))
+        self._end(at, account=name)
+
+    def _pause_campaign(self, name: str) -> None:
+        at = self._say(lambda tx, now: campaigns.pause(tx, name, now))
+        self.silences.append(Silence(at, campaign=name))
+
+    def _resume_campaign(self, name: str) -> None:
+        at = self._say(lambda tx, now: campaigns.resume(tx, name, now))
+        self._end(at, campaign=name)
+
+    def _stop_all(self) -> None:
+        at = self._say(lambda tx, now: control.stop_all(tx, "an alarm", now))
+        self.silences.append(Silence(at))
+
+    def _go_on(self) -> None:
+        at = self._say(control.go_on)
+        self._end(at)
+
+    def _end(self, at: Instant, *, account: str | None = None, campaign: str | None = None) -> None:
+        for silence in self.silences:
+            if silence.until_at is None and (silence.account, silence.campaign) == (
+                account,
+                campaign,
+            ):
+                silence.until_at = at
+
+    def _suppress(self) -> None:
+        mailing = self.rng.choice(self.world.mailings)
+        address = f"{mailing.name}-{self.rng.randrange(mailing.targets):05}"
+        at = self._say(lambda tx, now: tx.suppressions.add(address, "asked us", "operator", now))
+        self.around.witness.suppressed_at.setdefault(address, at)
+
+    def _send(self, account: str) -> None:
+        content = Content((Part("text", "a word between ourselves"),))
+        target, providers = f"direct-{self.direct:05}", self.house.providers
+        action = self.world.mailings[0].action
+        self._say(
+            lambda tx, now: campaigns.send_direct(
+                tx, account, target, content, action, now, providers=providers
+            )
+        )
+        self.direct += 1
+
+    def _change(self, account: str) -> None:
+        """Limits become a little stricter or laxer, in force before the next message."""
+        rate = self.rng.choice(("10/min", "15/min burst 2", "45/min"))
+        wish = AccountChange(overrides={"rate": rate})
+        self._say(lambda tx, now: accounts.change(tx, account, wish, self.house, now))
+
+    # ------------------------------------------------------------------ putting things right
+
+    def put_right(self) -> None:
+        """Whatever only a person can end: pauses, suspensions, and doubts, truly resolved."""
+        with self.store.read() as tx:
+            stopped = tx.settings.stopped() is not None
+            out = [a.name for a in tx.accounts.list() if a.state in OUT_OF_SERVICE]
+            paused = [c.name for c in tx.campaigns.list() if c.state is CampaignState.PAUSED]
+            doubts = list(queries.unknown_deliveries(tx))
+        if stopped:
+            self._go_on()
+        for name in out:
+            self._resume_account(name)
+        for name in paused:
+            self._resume_campaign(name)
+        held = {effect.key for effect in self.effects.all() if effect.accepted}
+        for doubt in doubts:
+            if doubt.due_at is not None:
+                continue  # the engine is still asking by itself
+            arrived = f"sim-{doubt.id}-{doubt.parts_done}" in held
+            self._resolve(doubt.id, "sent" if arrived else "resend")
+
+    def _resolve(self, delivery_id: int, verdict: control.Resolved) -> None:
+        self._say(lambda tx, now: control.resolve_unknown(tx, delivery_id, verdict, now))

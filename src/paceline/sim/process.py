@@ -1,0 +1,223 @@
+"""A simulated process: the real journal and supervisor behind ports that can fail, stop and die.
+
+A crash kills the ports first and drops the work afterwards, so that nothing that a real crash
+would leave behind gets tidied up on the way out. What was on the wire when a process died arrives
+all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from typing import TypeVar
+
+from paceline.core.errors import StoreUnavailable
+from paceline.core.instants import SECOND, Instant
+from paceline.engine.clock import LoopClock, SystemClock
+from paceline.engine.journal import GroupJournal
+from paceline.engine.ports import Store
+from paceline.engine.supervisor import Supervisor, SupervisorOptions
+from paceline.providers.registry import Registry
+from paceline.providers.sandbox import SandboxProvider
+from paceline.sim.loop import OWNER, VirtualLoop
+from paceline.sim.trace import Trace
+from paceline.sim.watching import CommitWatch
+from paceline.sim.weather import Commit, Weather
+from paceline.sim.wire import Wire
+from paceline.sim.witness import Witness
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Skew:
+    """By how much a machine's clock is wrong; set by whoever sets the clock."""
+
+    us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all processes of a world share."""
+
+    clock: LoopClock
+    store: Store
+    provider: SandboxProvider
+    witness: Witness
+    weather: Weather
+    trace: Trace
+    outside: Context
+    """Where the far side of the wire lives: what is started there survives every process."""
+
+
+class Process:
+    """One process from its start to its stop or its crash."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        name: str,
+        skew: Skew,
+        rng: random.Random,
+        options: SupervisorOptions,
+    ) -> None:
+        self.around = around
+        self.name = name
+        self.skew = skew
+        self.alive = True
+        self._moving: asyncio.Event | None = None
+        clock = self._clock()
+        self.now: Callable[[], Instant] = clock.now
+        wire = Wire(self, around.provider)
+        watch = CommitWatch(around.trace, name)
+        self.journal = GroupJournal(
+            around.store,
+            clock,
+            writer=PortRunner(self),
+            reader=PortRunner(self, writes=False),
+            observer=watch,
+        )
+        self.supervisor = Supervisor(
+            self.journal,
+            clock,
+            Registry([wire]),
+            observer=watch,
+            rng=rng,
+            options=options,
+        )
+        context = copy_context()
+        context.run(OWNER.set, self)
+        self._main = asyncio.get_running_loop().create_task(
+            self.supervisor.run(), name=f"process {name}", context=context
+        )
+        around.trace.note(name, "starts")
+
+    def _clock(self) -> SystemClock:
+        """The machine's clock as the engine reads it in production, over virtual time."""
+        true = self.around.clock
+        return SystemClock(
+            time_ns=lambda: (true.now() + self.skew.us) * 1_000,
+            monotonic_ns=lambda: true.monotonic_us() * 1_000,
+            sleep=self._sleep,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self.pass_gate()
+
+    @property
+    def ended(self) -> bool:
+        return self._main.done()
+
+    async def stop(self) -> None:
+        """End in good order; a defect that ended the supervisor comes out here."""
+        self.supervisor.stop()
+        await asyncio.wait({self._main})
+        if self.alive:
+            self._main.result()
+            await self.journal.close()
+        self.alive = False
+
+    def leave_ended(self) -> None:
+        """It ended by itself: at its start, because the database was away. Anything else is a
+        defect, and comes out here."""
+        try:
+            self._main.result()
+        except StoreUnavailable as error:
+            self.around.trace.note(self.name, "ends", str(error))
+        self.alive = False
+
+    # ------------------------------------------------------------------ what befalls it
+
+    def crash(self, where: str) -> None:
+        """As ``kill -9``: the ports die, then every task is dropped, wherever it waits."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.around.trace.note(self.name, "crashes", where)
+        self.around.witness.crashes += 1
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        if self._moving is not None:
+            self._moving.set()
+        for task in loop.unfinished(self):
+            task.cancel()
+
+    def stand_still(self, us: int) -> None:
+        """As a machine that is put to sleep: nothing moves until it goes on."""
+        if self._moving is not None or not self.alive:
+            return
+        self._moving = asyncio.Event()
+        self.around.trace.note(self.name, "stands still", f"{us} us")
+        asyncio.get_running_loop().call_later(us / SECOND, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._moving is not None:
+            self._moving.set()
+            self._moving = None
+            if self.alive:
+                self.around.trace.note(self.name, "goes on")
+
+    async def pass_gate(self) -> None:
+        """Where a process that stands still waits, and a dead one ends."""
+        while self._moving is not None and self.alive:
+            await self._moving.wait()
+        self.refuse_dead()
+
+    def refuse_dead(self) -> None:
+        if not self.alive:
+            raise asyncio.CancelledError
+
+
+class PortRunner:
+    """Runs store calls inline, and lets the weather strike before, at and after each of them."""
+
+    def __init__(self, process: Process, *, writes: bool = True) -> None:
+        self._process = process
+        self._writes = writes
+
+    async def run(self, function: Callable[[], T]) -> T:
+        process, weather = self._process, self._process.around.weather
+        await process.pass_gate()
+        before_us = weather.store_takes_us()
+        if before_us:
+            await asyncio.sleep(before_us / SECOND)
+            await process.pass_gate()
+        fate = weather.commit() if self._writes else Commit.WELL
+        process.around.witness.refuse_if_away()
+        if fate is not Commit.WELL:
+            return await self._struck(fate, function)
+        result = function()
+        after_us = weather.store_takes_us()
+        if after_us:
+            await asyncio.sleep(after_us / SECOND)
+        await process.pass_gate()
+        return result
+
+    async def _struck(self, fate: Commit, function: Callable[[], T]) -> T:
+        process, around = self._process, self._process.around
+        if fate is Commit.CRASH_BEFORE:
+            process.crash("before a commit")
+            raise asyncio.CancelledError
+        if fate is Commit.REFUSED:
+            around.trace.note(process.name, "store", "refuses a commit")
+            raise StoreUnavailable("the connection broke before the commit")
+        if fate is Commit.AWAY:
+            around.witness.send_away(around.weather.up_to(around.weather.climate.away_us))
+            raise StoreUnavailable("the database cannot be reached")
+        result = function()
+        if fate is Commit.CRASH_AFTER:
+            process.crash("after a commit")
+            raise asyncio.CancelledError
+        if fate is Commit.UNHEARD:
+            around.trace.note(process.name, "store", "loses the answer to a commit")
+            raise StoreUnavailable("the connection broke after the commit")
+        process.stand_still(around.weather.up_to(around.weather.climate.standstill_us))
+        await process.pass_gate()
+        return result
+
+    def close(self) -> None:
+        return

@@ -1,0 +1,36 @@
+"""What a process tells about itself, as lines of the trace.
+
+The checkers never read these lines: they are for people who want to know how something came about.
+"""
+
+from __future__ import annotations
+
+from paceline.core.instants import Instant
+from paceline.core.outcome import Outcome
+from paceline.core.states import DeliveryState
+from paceline.sim.trace import Trace
+
+
+class CommitWatch:
+    """An observer that writes the trace."""
+
+    def __init__(self, trace: Trace, name: str) -> None:
+        self._trace = trace
+        self._name = name
+
+    def intended(self, account: str, delivery_id: int, at: Instant) -> None:
+        self._trace.note(self._name, "intends", f"delivery {delivery_id} on {account}")
+
+    def settled(
+        self, account: str, outcome: Outcome, state: DeliveryState, latency_us: int | None
+    ) -> None:
+        self._trace.note(self._name, "settles", f"{outcome.kind} on {account}: {state}")
+
+    def lanes_running(self, count: int) -> None:
+        return
+
+    def lane_crashed(self, account: str) -> None:
+        self._trace.note(self._name, "lane crashes", f"of {account}")
+
+    def committed(self, units: int, took_us: int) -> None:
+        self._trace.note(self._name, "commits", f"{units} units in {took_us} us")

@@ -1,0 +1,199 @@
+"""What goes wrong around simulated processes, how often, and by which chance.
+
+Only the drawing of lots is done here. What a crash or a lost answer does is told where it strikes:
+``process.py`` for the process and its ports, ``provider`` settings for the far side of the wire.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Literal, get_args
+
+from paceline.core.errors import InputError
+from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
+
+Faults = Literal["none", "light", "heavy"]
+FAULTS: tuple[Faults, ...] = get_args(Faults)
+
+
+def known_faults(text: str) -> Faults:
+    """What a person wrote, or a refusal that says what can be written."""
+    for known in FAULTS:
+        if text == known:
+            return known
+    raise InputError(f"faults cannot be '{text}'", hint=f"Say one of {', '.join(FAULTS)}")
+
+
+class Commit(Enum):
+    """What becomes of one visit to the store."""
+
+    WELL = auto()
+    CRASH_BEFORE = auto()
+    CRASH_AFTER = auto()
+    REFUSED = auto()  # the connection breaks before anything is stored
+    UNHEARD = auto()  # it is stored, and the answer is lost
+    AWAY = auto()  # the database goes away for a while
+    STANDSTILL = auto()  # the process is paused between the commit and its answer
+
+
+class Call(Enum):
+    """What becomes of one call of the provider, beside what the provider itself decides."""
+
+    WELL = auto()
+    CRASH_BEFORE = auto()
+    CRASH_DURING = auto()
+    CRASH_AFTER = auto()
+    CUT = auto()  # the connection breaks while the message is on its way
+    STANDSTILL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """How often, as chances: per visit to the store, per call, per turn of the loop."""
+
+    commits: tuple[tuple[Commit, float], ...] = ()
+    calls: tuple[tuple[Call, float], ...] = ()
+    crash_per_turn: float = 0.0
+    slow: float = 0.0
+    """Visits to the store that take their time."""
+    slowest_us: int = 0
+    away_us: int = 0
+    standstill_us: int = 0
+    step_every_us: int = 0
+    """How long, on average, between two settings of the clock; 0 for never."""
+    farthest_step_us: int = 0
+    operator_every_us: int = 0
+    restart_us: int = MINUTE
+    """How long a crashed process stays away at most."""
+
+
+CLIMATES: dict[Faults, Climate] = {
+    "none": Climate(),
+    "light": Climate(
+        commits=(
+            (Commit.CRASH_BEFORE, 1 / 4_000),
+            (Commit.CRASH_AFTER, 1 / 4_000),
+            (Commit.REFUSED, 1 / 2_000),
+            (Commit.UNHEARD, 1 / 2_000),
+            (Commit.AWAY, 1 / 8_000),
+            (Commit.STANDSTILL, 1 / 8_000),
+        ),
+        calls=(
+            (Call.CRASH_BEFORE, 1 / 1_000),
+            (Call.CRASH_DURING, 1 / 500),
+            (Call.CRASH_AFTER, 1 / 1_000),
+            (Call.CUT, 1 / 300),
+            (Call.STANDSTILL, 1 / 1_000),
+        ),
+        crash_per_turn=1 / 50_000,
+        slow=1 / 50,
+        slowest_us=2 * SECOND,
+        away_us=20 * SECOND,
+        standstill_us=40 * SECOND,
+        step_every_us=12 * HOUR,
+        farthest_step_us=10 * MINUTE,
+        operator_every_us=2 * HOUR,
+    ),
+    "heavy": Climate(
+        commits=(
+            (Commit.CRASH_BEFORE, 1 / 400),
+            (Commit.CRASH_AFTER, 1 / 400),
+            (Commit.REFUSED, 1 / 250),
+            (Commit.UNHEARD, 1 / 250),
+            (Commit.AWAY, 1 / 800),
+            (Commit.STANDSTILL, 1 / 800),
+        ),
+        calls=(
+            (Call.CRASH_BEFORE, 1 / 150),
+            (Call.CRASH_DURING, 1 / 60),
+            (Call.CRASH_AFTER, 1 / 150),
+            (Call.CUT, 1 / 60),
+            (Call.STANDSTILL, 1 / 100),
+        ),
+        crash_per_turn=1 / 8_000,
+        slow=1 / 10,
+        slowest_us=12 * SECOND,
+        away_us=40 * SECOND,
+        standstill_us=90 * SECOND,
+        step_every_us=2 * HOUR,
+        farthest_step_us=3 * HOUR,
+        operator_every_us=20 * MINUTE,
+    ),
+}
+
+MOODS: dict[Faults, dict[str, Any]] = {
+    "none": {},
+    "light": {
+        "transient_rate": 0.02,
+        "reject_rate": 0.005,
+        "bounce_rate": 0.002,
+        "throttle_rate": 0.003,
+        "unavailable_rate": 0.005,
+        "timeout_rate": 0.004,
+        "lost_rate": 0.004,
+    },
+    "heavy": {
+        "transient_rate": 0.06,
+        "reject_rate": 0.01,
+        "bounce_rate": 0.004,
+        "throttle_rate": 0.01,
+        "unavailable_rate": 0.01,
+        "timeout_rate": 0.03,
+        "lost_rate": 0.02,
+    },
+}
+"""The provider's own faults, as settings of a sandbox account."""
+
+
+class Weather:
+    """One world's luck, drawn from its seed. ``clear_up`` ends the bad weather for good."""
+
+    def __init__(self, climate: Climate, rng: random.Random) -> None:
+        self.climate = climate
+        self._rng = rng
+
+    def clear_up(self) -> None:
+        self.climate = CLIMATES["none"]
+
+    @property
+    def clear(self) -> bool:
+        return self.climate is CLIMATES["none"]
+
+    def commit(self) -> Commit:
+        return self._drawn(self.climate.commits, Commit.WELL)
+
+    def call(self) -> Call:
+        return self._drawn(self.climate.calls, Call.WELL)
+
+    def crashes_now(self) -> bool:
+        chance = self.climate.crash_per_turn
+        return chance > 0 and self._rng.random() < chance
+
+    def store_takes_us(self) -> int:
+        """How long the store takes; mostly no time at all, so that others get no turn between."""
+        climate, draw = self.climate, self._rng.random()
+        if draw < climate.slow:
+            return self._rng.randint(MILLISECOND, climate.slowest_us)
+        return self._rng.randint(1, 5 * MILLISECOND) if draw > 0.75 and not self.clear else 0
+
+    def up_to(self, longest_us: int) -> int:
+        return self._rng.randint(1, max(1, longest_us))
+
+    def after(self, mean_us: int) -> int:
+        """So long on average. Drawn without a logarithm: its last digit differs by machine."""
+        return self._rng.randint(1, 2 * mean_us)
+
+    def choose(self, among: list[Any]) -> Any:
+        return self._rng.choice(among)
+
+    def _drawn(self, chances: tuple[tuple[Any, float], ...], well: Any) -> Any:
+        if not chances:
+            return well
+        draw = self._rng.random()
+        for fate, chance in chances:
+            draw -= chance
+            if draw < 0:
+                return fate
+        return well

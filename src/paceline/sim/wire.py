@@ -1,0 +1,102 @@
+"""The wire between a simulated process and the sandbox: messages outlive whoever sent them.
+
+What was put on the wire arrives, whether the caller waits, gives up or dies. The wire itself may
+be cut, and the weather may strike the caller before, during and after a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from paceline.core.outcome import Outcome
+from paceline.engine.ports import (
+    Account,
+    Capabilities,
+    Driver,
+    Found,
+    Media,
+    Message,
+    Provider,
+    Uploaded,
+)
+from paceline.sim.weather import Call
+
+if TYPE_CHECKING:
+    from paceline.sim.process import Process
+
+
+class Wire:
+    """A provider as one process reaches it."""
+
+    def __init__(self, process: Process, provider: Provider) -> None:
+        self._process = process
+        self._provider = provider
+        self.name = provider.name
+        self.capabilities: Capabilities = provider.capabilities
+
+    def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return self._provider.check(settings)
+
+    async def open(self, account: Account) -> Driver:
+        driver = await self._provider.open(account)
+        await self._process.pass_gate()
+        return WireDriver(self._process, account.name, driver)
+
+
+class WireDriver:
+    """One open account at the end of a wire."""
+
+    def __init__(self, process: Process, account: str, driver: Driver) -> None:
+        self._process = process
+        self._account = account
+        self._driver = driver
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._driver.capabilities
+
+    async def send(self, message: Message) -> Outcome:
+        process, around = self._process, self._process.around
+        # No gate here: between the engine's last look and the wire nothing may intervene. A
+        # machine that falls asleep just there is beyond what any sender can know.
+        process.refuse_dead()
+        fate = around.weather.call()
+        if fate is Call.CRASH_BEFORE:
+            process.crash("before a call")
+            raise asyncio.CancelledError
+        around.witness.see_call(process, self._account, message)
+        sending = asyncio.get_running_loop().create_task(
+            self._driver.send(message), context=around.outside
+        )
+        if fate is Call.CRASH_DURING:
+            process.crash("during a call")
+            raise asyncio.CancelledError
+        if fate is Call.STANDSTILL:
+            process.stand_still(around.weather.up_to(around.weather.climate.standstill_us))
+        outcome = await asyncio.shield(sending)
+        if fate is Call.CUT:
+            around.trace.note(process.name, "wire", f"is cut after {message.key}")
+            raise ConnectionResetError("the connection broke before the answer came")
+        if fate is Call.CRASH_AFTER:
+            process.crash("after a call")
+            raise asyncio.CancelledError
+        await process.pass_gate()
+        return outcome
+
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
+        self._process.refuse_dead()
+        answer = await self._driver.upload(media, content)
+        await self._process.pass_gate()
+        return answer
+
+    async def find(self, key: str) -> Found:
+        self._process.refuse_dead()
+        found = await self._driver.find(key)
+        await self._process.pass_gate()
+        return found
+
+    async def close(self) -> None:
+        # The far side keeps what it was sent.
+        return

@@ -1,0 +1,88 @@
+"""The witness: sees every call that reaches the wire, and looks at the tables in that moment.
+
+It holds no opinion of the engine's: what it writes down is who called, when it truly was, what the
+caller's clock said, and what the database knew about the delivery just then. What is right and
+what is wrong with it is for the checkers (``checks``) to say.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paceline.core.errors import StoreUnavailable
+from paceline.core.instants import Instant
+from paceline.engine.clock import LoopClock
+from paceline.engine.ports import CallFacts, Message, Store
+from paceline.sim.trace import Trace
+
+if TYPE_CHECKING:
+    from paceline.sim.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One call of a provider."""
+
+    at: Instant
+    """True time."""
+    clock_at: Instant
+    """What the caller's own clock said."""
+    process: str
+    account: str
+    key: str
+    target: str
+    delivery_id: int
+    part: int
+    facts: CallFacts | None
+    gap_us: int
+    """The gap to keep after this call, as the database has it."""
+
+
+class Witness:
+    """Everything that was seen in one world."""
+
+    def __init__(self, clock: LoopClock, store: Store, trace: Trace) -> None:
+        self._clock = clock
+        self._store = store
+        self._trace = trace
+        self._away_until_at: Instant = 0
+        self.calls: list[Seen] = []
+        self.crashes = 0
+        self.suppressed_at: dict[str, Instant] = {}
+        """When an address was suppressed by an operator: the instant of the commit."""
+
+    def see_call(self, process: Process, account: str, message: Message) -> None:
+        delivery_id, part = (int(number) for number in message.key.rsplit("-", 2)[1:])
+        with self._store.read() as tx:
+            facts = tx.audit.at_call(delivery_id, part)
+        gap_us = 0
+        if facts is not None and facts.checkpoint is not None:
+            gap_us = json.loads(facts.checkpoint).get("gap_us", 0)
+        self._trace.note(process.name, "calls", f"delivery {delivery_id} part {part} on {account}")
+        self.calls.append(
+            Seen(
+                at=self._clock.now(),
+                clock_at=process.now(),
+                process=process.name,
+                account=account,
+                key=message.key,
+                target=message.target,
+                delivery_id=delivery_id,
+                part=part,
+                facts=facts,
+                gap_us=gap_us,
+            )
+        )
+
+    # ------------------------------------------------------------------ the database's absences
+
+    def send_away(self, us: int) -> None:
+        """The database cannot be reached for a while, by anybody."""
+        self._trace.note("database", "store", f"goes away for {us} us")
+        self._away_until_at = self._clock.now() + us
+
+    def refuse_if_away(self) -> None:
+        if self._clock.now() < self._away_until_at:
+            raise StoreUnavailable("the database cannot be reached")

@@ -1,0 +1,255 @@
+"""The worlds: who sends what to whom, under which limits, from how many processes.
+
+Each is drawn from a seed, so every seed plays another one of its kind. Nothing happens here; a
+world is only described, and ``simulation.py`` plays it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.core.errors import InputError
+from paceline.core.hours import Hours
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
+from paceline.core.model import AtClose, Part
+from paceline.core.nearest import did_you_mean
+from paceline.sim.weather import MOODS, Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """An account of the sandbox."""
+
+    name: str
+    policy: Mapping[str, Any]
+    preset: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mailing:
+    """A campaign and its audience."""
+
+    name: str
+    senders: tuple[str, ...]
+    targets: int
+    parts: tuple[Part, ...] = (Part("text", "hello {{ target }}"),)
+    action: str = "message"
+    window: Hours | None = None
+    at_close: AtClose = "resume"
+    priority: int = 0
+    launched_after_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    name: str
+    start_at: Instant
+    lasts_us: int
+    """How long the bad weather lasts; afterwards everything must come to its end."""
+    calm_us: int
+    """How long that may take."""
+    senders: tuple[Sender, ...]
+    mailings: tuple[Mailing, ...]
+    processes: int = 2
+    fleet: bool = False
+    """Every process on a machine of its own, and the database with a clock of its own."""
+    poll_us: int = SECOND
+    park_after_us: int = 2 * MINUTE
+    operated: bool = True
+    """Whether operators pause, resume, stop, suppress and change limits meanwhile."""
+    tended: bool = True
+    """Whether people put right in the end what only they can."""
+
+
+STARTS = tuple(
+    parse_instant(text)
+    for text in (
+        "2026-03-02T08:58:00Z",
+        "2026-03-08T05:30:00Z",  # America/New_York loses an hour
+        "2026-03-28T23:30:00Z",  # Europe/Paris loses one a little later
+        "2026-07-31T21:00:00Z",
+        "2026-10-25T00:15:00Z",  # Europe/Paris gains an hour
+        "2026-11-01T04:30:00Z",  # America/New_York gains one
+        "2026-12-31T23:55:00Z",
+    )
+)
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland")
+
+_TEXT = Part("text", "hello {{ target }}")
+_PARTS = (_TEXT, Part("text", "and one more thing"), Part("text", "goodbye"))
+
+
+def mail(rng: random.Random, faults: Faults, accounts: int = 8, days: int = 2) -> World:
+    """Cold e-mail: twenty a day in office hours, minutes apart; lanes are parked most of the time.
+
+    Operators are away: this is the world for long runs.
+    """
+    start_at = rng.choice(STARTS)
+    senders = tuple(
+        Sender(
+            f"mail-{number}",
+            {"hours": f"Mon-Sun 09:00-18:00 {rng.choice(ZONES)}", "timeout": "20s"},
+            preset="cold-email",
+            settings={"latency": "50ms..2s", **MOODS[faults]},
+        )
+        for number in range(accounts)
+    )
+    names = tuple(sender.name for sender in senders)
+    mailing = Mailing("letters", names, accounts * 20 * days, action="email")
+    return World(
+        "mail",
+        start_at,
+        lasts_us=days * DAY,
+        calm_us=(days + 8) * DAY,
+        senders=senders,
+        mailings=(mailing,),
+        poll_us=30 * SECOND,
+        operated=False,
+    )
+
+
+def groups(rng: random.Random, faults: Faults) -> World:
+    """Reminders to groups: three at a time, several parts each, in a window that closes."""
+    start_at = rng.choice(STARTS)
+    zone = rng.choice(ZONES)
+    senders = tuple(
+        Sender(
+            f"number-{number}",
+            {"rate": rng.choice(("40/min", "20/min", "60/min burst 3"))},
+            preset="whatsapp-established",
+            settings={"latency": "100ms..1s", **MOODS[faults]},
+        )
+        for number in range(rng.randint(1, 3))
+    )
+    names = tuple(sender.name for sender in senders)
+    window = Hours.parse(rng.choice(("Mon-Sun 00:00-24:00", "Mon-Sun 06:00-22:00")) + f" {zone}")
+    reminder = Mailing(
+        "reminder",
+        names,
+        rng.randint(20, 50),
+        parts=_PARTS[: rng.randint(1, 3)],
+        window=window,
+        at_close=rng.choice(("skip", "resume")),
+    )
+    return World(
+        "groups",
+        start_at,
+        lasts_us=rng.randint(2, 8) * MINUTE,
+        calm_us=3 * DAY,
+        senders=senders,
+        mailings=(reminder,),
+        processes=rng.randint(1, 3),
+        fleet=rng.random() < 0.5,
+    )
+
+
+def campaign(rng: random.Random, faults: Faults) -> World:
+    """A campaign at a steady pace: batches, a delay that adapts, a breaker."""
+    senders = tuple(
+        Sender(
+            f"line-{number}",
+            {
+                "spacing": rng.choice(("3s", "2s..5s", "3s..9s")),
+                "batch": rng.choice(("10 then 20s", "7 then 45s", "75 then 30s")),
+                "breaker": {"above": "60%"},
+            },
+            preset="campaign-whatsapp",
+            settings={"latency": "50ms..800ms", **MOODS[faults]},
+        )
+        for number in range(rng.randint(1, 3))
+    )
+    names = tuple(sender.name for sender in senders)
+    mailings = (
+        Mailing("spring", names, rng.randint(15, 40)),
+        Mailing("summer", names, rng.randint(5, 20), priority=1, launched_after_us=MINUTE),
+    )
+    return World(
+        "campaign",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(3, 10) * MINUTE,
+        calm_us=2 * DAY,
+        senders=senders,
+        mailings=mailings,
+        processes=rng.randint(1, 3),
+        fleet=rng.random() < 0.5,
+    )
+
+
+def caps(rng: random.Random, faults: Faults) -> World:
+    """Small allowances: caps by day and week, lunch breaks, midnights."""
+    zone = rng.choice(ZONES)
+    menu: tuple[Mapping[str, Any], ...] = (
+        {"daily": {"message": rng.randint(3, 12)}, "rate": "30/min", "zone": zone},
+        {"daily": {"message": 6}, "weekly": {"message": 20}, "spacing": "1m..4m", "zone": zone},
+        {"hours": f"Mon-Sun 08:00-11:30 12:30-18:15 {zone}", "spacing": "2m..9m"},
+        {"hours": f"Mon-Fri 09:00-17:00, Sun 10:00-12:00 {zone}", "daily": {"message": 8}},
+    )
+    senders = tuple(
+        Sender(f"box-{number}", rng.choice(menu), settings={"latency": "1s", **MOODS[faults]})
+        for number in range(rng.randint(2, 4))
+    )
+    names = tuple(sender.name for sender in senders)
+    return World(
+        "caps",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(18, 40) * HOUR,
+        calm_us=60 * DAY,
+        senders=senders,
+        mailings=(Mailing("offers", names, rng.randint(20, 60)),),
+        processes=rng.randint(1, 2),
+        fleet=rng.random() < 0.5,
+        poll_us=30 * SECOND,
+    )
+
+
+def takeover(rng: random.Random, faults: Faults) -> World:
+    """Three processes quarrel over a few slow lanes that never rest."""
+    senders = tuple(
+        Sender(
+            f"lane-{number}",
+            {"rate": rng.choice(("12/min", "20/min", "30/min burst 2")), "timeout": "10s"},
+            settings={"latency": "10ms..4s", **MOODS[faults]},
+        )
+        for number in range(rng.randint(1, 4))
+    )
+    names = tuple(sender.name for sender in senders)
+    return World(
+        "takeover",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(4, 12) * MINUTE,
+        calm_us=2 * DAY,
+        senders=senders,
+        mailings=(Mailing("word", names, rng.randint(30, 70), parts=_PARTS[: rng.randint(1, 2)]),),
+        processes=3,
+        fleet=rng.random() < 0.7,
+    )
+
+
+WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
+    "mail": mail,
+    "groups": groups,
+    "campaign": campaign,
+    "caps": caps,
+    "takeover": takeover,
+}
+ANY = "any"
+"""Instead of a name: each seed chooses its world."""
+
+
+def known_world(name: str) -> None:
+    """Refuse a name that no world has."""
+    known = (*WORLDS, ANY)
+    if name not in known:
+        raise InputError(
+            f"there is no world '{name}'{did_you_mean(name, known)}",
+            hint=f"Known worlds: {', '.join(known)}",
+        )
+
+
+def draw_world(name: str, rng: random.Random, faults: Faults) -> World:
+    known_world(name)
+    return WORLDS[rng.choice(tuple(WORLDS)) if name == ANY else name](rng, faults)
