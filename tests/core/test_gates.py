@@ -129,7 +129,7 @@ def test_the_pause_after_a_batch_comes_on_top_of_the_spacing() -> None:
     gate = gate_of("batch", spacing="3s", batch="75 then 30s")
     usage = Usage(last_at=NOW, gap_us=3 * SECOND, batch_position=74)
     assert gate.earliest(NOW, usage, MAIL) == NOW
-    full = replace(usage, batch_position=75)
+    full = usage._replace(batch_position=75)
     assert gate.earliest(NOW, full, MAIL) == NOW + 33 * SECOND
     assert gate.earliest(NOW, full, REPLY) == NOW
     assert gate.reason(NOW, full, MAIL) == "batch of 75 done, pausing 30s"
@@ -212,7 +212,7 @@ def test_the_warm_up_narrows_the_cap_and_grows_from_day_to_day() -> None:
     for day, cap in enumerate([2, 4, 8, 10, 10]):
         at = first_at + day * DAY
         usage = Usage(day_at=next_day_start(at - DAY, "Europe/London"), day={"email": cap})
-        below = replace(usage, day={"email": cap - 1})
+        below = usage._replace(day={"email": cap - 1})
         assert gate.earliest(at, below, MAIL) == at
         assert gate.earliest(at, usage, MAIL) == next_day_start(at, "Europe/London")
         ramp = " of the warm-up" if cap < 10 else ""

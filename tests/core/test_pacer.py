@@ -275,9 +275,9 @@ def test_a_further_part_needs_a_token_and_nothing_else_but_an_account_that_is_no
     usage = Usage(tat_at=NOW + 3 * SECOND, last_at=NOW, gap_us=HOUR)
     assert pacer.token_at(NOW, usage) == NOW + 2 * SECOND
     assert pacer.token_at(NOW + MINUTE, usage) == NOW + MINUTE
-    assert pacer.token_at(NOW, replace(usage, hold_until_at=NOW + HOUR)) == NOW + HOUR
+    assert pacer.token_at(NOW, usage._replace(hold_until_at=NOW + HOUR)) == NOW + HOUR
     assert pacer_of().token_at(NOW, usage) == NOW
-    assert pacer_of().token_at(NOW, replace(usage, hold_until_at=NOW + HOUR)) == NOW + HOUR
+    assert pacer_of().token_at(NOW, usage._replace(hold_until_at=NOW + HOUR)) == NOW + HOUR
 
 
 def test_explain_lists_every_gate_with_its_own_instant_and_words() -> None:

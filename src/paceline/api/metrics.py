@@ -32,6 +32,7 @@ class PrometheusObserver:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[object, ...], Counter] = {}
         ProcessCollector(registry=self.registry)
         build = Gauge(
             "paceline_build", "The version that runs.", ["version"], registry=self.registry
@@ -62,13 +63,22 @@ class PrometheusObserver:
         return generate_latest(self.registry)
 
     def intended(self, account: str, delivery_id: int, at: Instant) -> None:
-        self._intents.labels(account).inc()
+        self._child(self._intents, account).inc()
+
+    def _child(self, counter: Counter, *labels: str) -> Counter:
+        """The counter with these labels. The library checks them anew every time, and every
+        message passes through here."""
+        place = (counter, *labels)
+        child = self._children.get(place)
+        if child is None:
+            child = self._children[place] = counter.labels(*labels)
+        return child
 
     def settled(
         self, account: str, outcome: Outcome, state: DeliveryState, latency_us: int | None
     ) -> None:
-        self._attempts.labels(account, outcome.kind.value).inc()
-        self._moves.labels(state.value).inc()
+        self._child(self._attempts, account, outcome.kind.value).inc()
+        self._child(self._moves, state.value).inc()
         if latency_us is not None:
             self._latency.observe(latency_us / SECOND)
 

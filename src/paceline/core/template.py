@@ -7,8 +7,7 @@ its author's to mend, so every failure here is an ``InputError``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -137,7 +136,7 @@ def render(source: str, fields: Mapping[str, str], *, html: bool = False) -> str
         return source
     pieces, length = [], 0
     try:
-        for piece in _compiled(source, html).generate(fields):
+        for piece in _pieces(_compiled(source, html), fields):
             pieces.append(piece)
             length += len(piece)
             if length > LONGEST_TEXT:
@@ -147,14 +146,21 @@ def render(source: str, fields: Mapping[str, str], *, html: bool = False) -> str
     return "".join(pieces)
 
 
+def _pieces(template: Template, fields: Mapping[str, str]) -> Iterator[str]:
+    """As ``Template.generate`` does it, without copying the names that all templates know."""
+    context = template.new_context({**template.globals, **fields}, shared=True)
+    return template.root_render_func(context)
+
+
 def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
     """A part with its templates filled in for one target."""
     known = {**fields, "target": address}
-    return replace(
-        part,
+    return Part(
+        kind=part.kind,
         text=render(part.text, known),
-        subject=_one_line(render(part.subject, known)),
-        html=render(part.html, known, html=True),
+        subject=_one_line(render(part.subject, known)) if part.subject else "",
+        html=render(part.html, known, html=True) if part.html else "",
+        media=part.media,
     )
 
 

@@ -140,6 +140,8 @@ class Chooser:
         return GO
 
     async def _open(self) -> None:
+        if self._driver.is_open:
+            return
         timeout_us = self._memory.policy.timeout_us
         try:
             async with asyncio.timeout(timeout_us / SECOND):

@@ -7,7 +7,6 @@ checkpoint at the start and stay in memory afterwards.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -118,4 +117,4 @@ class LaneMemory:
 
     def checkpoint(self) -> str:
         """The usage as it is stored."""
-        return json.dumps(usages.encode(self.usage))
+        return usages.to_json(self.usage)

@@ -204,26 +204,35 @@ class Sender:
         """The last look before the effect, then the call itself."""
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
-        now = self._clock.now()
-        reason = self._forbidden(flight, now)
-        if reason is not None:
-            self._land(flight, outcomes.withdrawn(reason))
-            return
+        flight.started_at = None
         if self._memory.policy.concurrency == 1:
-            self._count_from(flight, now)
             self._land(flight, await self._call(flight, message))
             return
         begun = asyncio.get_running_loop().create_future()
         call = asyncio.ensure_future(self._call_beside(flight, message, begun))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
-        # Counted from the call itself: on a busy loop it begins later than it was asked for.
-        self._count_from(flight, await begun)
+        # Nothing is decided before it is known from when this one counts.
+        await begun
 
-    def _count_from(self, flight: Flight, at: Instant) -> None:
-        memory = self._memory
-        flight.started_at = at
-        memory.usage = usages.started(memory.usage, at, memory.policy, flight.ask.reply)
+    async def _begin(
+        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None
+    ) -> Outcome:
+        """The last look, the count, and the call: with nothing between them that takes time.
+
+        A busy loop begins a call later than it was asked to. What counts is when it begins.
+        """
+        now = self._clock.now()
+        reason = self._forbidden(flight, now)
+        if reason is None:
+            memory = self._memory
+            flight.started_at = now
+            memory.usage = usages.started(memory.usage, now, memory.policy, flight.ask.reply)
+        if begun is not None:
+            begun.set_result(None)
+        if reason is not None:
+            return outcomes.withdrawn(reason)
+        return await self._driver.send(message)
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """The lease and closing time, checked once more: the commit may have taken long."""
@@ -235,16 +244,17 @@ class Sender:
         return forbidden(flight, self._memory.policy, now)
 
     async def _call_beside(
-        self, flight: Flight, message: Message, begun: asyncio.Future[Instant]
+        self, flight: Flight, message: Message, begun: asyncio.Future[None]
     ) -> None:
-        begun.set_result(self._clock.now())
-        self._land(flight, await self._call(flight, message))
+        self._land(flight, await self._call(flight, message, begun))
 
-    async def _call(self, flight: Flight, message: Message) -> Outcome:
+    async def _call(
+        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None = None
+    ) -> Outcome:
         timeout_us = self._memory.policy.timeout_us
         leave = partial(self._leave, flight, message.key)
         try:
-            return await within_time(self._driver.send(message), timeout_us, leave)
+            return await within_time(self._begin(flight, message, begun), timeout_us, leave)
         except TimeoutError:
             return outcomes.unknown(f"no answer within {timeout_us / SECOND:g} s")
         except Exception as error:

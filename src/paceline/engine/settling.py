@@ -113,7 +113,7 @@ def settle(
     )
     if old_handle:
         # That our handle was old says nothing about the messages: no error is counted.
-        after = replace(after, health=usage.health)
+        after = after._replace(health=usage.health)
     if result.hold_until_at is not None:
         reason = outcome.reason or str(outcome.kind)
         text = f"{outcome.kind} by the provider: {reason}"

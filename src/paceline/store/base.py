@@ -58,8 +58,11 @@ WITH counted AS (
 )
 SELECT count(*) FROM counted
 """
+# As one JSON array: a statement per row would let go of the interpreter for each of them.
 _SQLITE_COUNT = """
-UPDATE counters SET n = n + ? WHERE account_id = ? AND run_id = ? AND state = ?
+UPDATE counters SET n = n + (w.value ->> 3)
+FROM json_each(?) AS w
+WHERE account_id = (w.value ->> 0) AND run_id = (w.value ->> 1) AND state = (w.value ->> 2)
 """
 
 
@@ -127,7 +130,7 @@ class Context:
         if self.postgresql:
             counted = cursor.execute(_PG_COUNT, columns(rows)).fetchone()[0]
         else:
-            counted = cursor.executemany(_SQLITE_COUNT, [(n, *k) for *k, n in rows]).rowcount
+            counted = cursor.execute(_SQLITE_COUNT, (_encode(rows),)).rowcount
         if counted != len(rows):
             raise StoreError(f"{len(rows) - counted} counters of {len(rows)} are missing")
 

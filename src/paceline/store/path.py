@@ -270,8 +270,8 @@ def _outcome_row(entry: Settling) -> LedgerValues:
         settlement.policy_id,
         lease.generation,
         outcome.kind._value_,
-        storable(outcome.code),
-        storable(outcome.reason),
+        outcome.code and storable(outcome.code),
+        outcome.reason and storable(outcome.reason),
         storable_or_none(outcome.provider_id),
         settlement.latency_us,
     )

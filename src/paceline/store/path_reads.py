@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,8 +30,10 @@ from paceline.store.schema import (
 from paceline.store.settings import why_stopped
 
 _NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
+# With LIMIT the look is taken once for each row. As EXISTS it may be planned as a table of all
+# that are suppressed, and then a claim costs as much as that list is long.
 _DELIVERY = f"""
-SELECT {_NAMES}, EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE s.address = d.target LIMIT 1) IS NOT NULL
 FROM deliveries d
 """
 _DUE = f"""{_DELIVERY}
@@ -112,9 +115,14 @@ class PathReads(Subject):
         found: list[rows.Row] = []
         for query in (self.queries.begun, self.queries.fresh):
             if len(found) < limit:
-                self._cursor.execute(query, (account_id, run_id, until_at, limit - len(found)))
-                found += self._cursor.fetchall()
+                found += self._all(query, (account_id, run_id, until_at, limit - len(found)))
         return [rows.delivery(row) for row in found]
+
+    def _all(self, query: str, parameters: tuple[object, ...]) -> Sequence[rows.Row]:
+        """Every row of a query; by way of its own where a driver is slow at that."""
+        self._cursor.execute(query, parameters)
+        found: list[rows.Row] = self._cursor.fetchall()
+        return found
 
     def next_due_at(self, account_id: int, run_id: int) -> Instant | None:
         self._cursor.execute(self.queries.next_due, (account_id, run_id))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, text
+from sqlalchemy.pool import NullPool
 
 from paceline.store import migrate
 from paceline.store.base import Context
@@ -17,7 +18,6 @@ from paceline.store.tx import Transaction
 MIGRATION_KEY = 0x7061_6365_0002
 """The advisory lock under which a database is prepared: by one process, the others wait."""
 
-CONNECTIONS = 8
 WIRE = {
     "connect_timeout": "10",
     # A host that has vanished is found out in half a minute, not when the kernel gives up.
@@ -28,6 +28,10 @@ WIRE = {
     "tcp_user_timeout": "20000",
 }
 """Seconds, but for the last, which is in milliseconds. What the address itself says comes first."""
+
+WRITING = "BEGIN"
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _SESSION = (
     # An answer means that it is on disk, whatever the server's own default says.
@@ -52,16 +56,16 @@ class PostgresqlStore:
         query = WIRE | dict(url.query)
         self._engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
-            # A connection that died while it lay idle is replaced before it is used.
-            pool_pre_ping=True,
-            pool_size=CONNECTIONS,
-            max_overflow=CONNECTIONS,
+            # There are as many as there are threads at once, and the idle ones are kept below.
+            poolclass=NullPool,
             hide_parameters=True,
+            # Transactions are begun below, in one round trip and no more.
+            isolation_level="AUTOCOMMIT",
         )
         event.listen(self._engine, "connect", _configure)
-        self._consistent = self._engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        )
+        # Connected and idle. The pool would ask each of them first whether it is alive; here the
+        # transaction's own beginning asks.
+        self._idle: list[Connection] = []
         try:
             with self.place.failures():
                 self._prepare(create=create)
@@ -70,7 +74,7 @@ class PostgresqlStore:
             raise
 
     def _prepare(self, *, create: bool) -> None:
-        with self._engine.begin() as connection:
+        with self._engine.connect() as connection, _begun(connection, WRITING):
             if migrate.is_current(connection, self.place.name):
                 return
             if not create:
@@ -85,37 +89,99 @@ class PostgresqlStore:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._transaction(self._engine.connect) as tx:
+        with self._transaction(WRITING) as tx:
             yield tx
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        with self._transaction(self._consistent.connect) as tx:
+        with self._transaction(READING) as tx:
             yield tx
 
     @contextmanager
-    def _transaction(self, connect: Any) -> Iterator[Transaction]:
-        with self.place.failures(), connect() as connection:
+    def _transaction(self, kind: str) -> Iterator[Transaction]:
+        with self.place.failures():
+            connection = self._begin(kind)
             try:
-                with connection.begin():
+                with _ended(connection):
                     yield Transaction(Context(connection, None))
-            except DATABASE_ERRORS:
+            except BaseException:
                 _drop_if_lost(connection)
+                connection.close()
                 raise
+            self._idle.append(connection)
+
+    def _begin(self, kind: str) -> Connection:
+        """A connection in a new transaction; one that died while it lay idle is replaced."""
+        while (connection := _taken(self._idle)) is not None:
+            try:
+                _driver(connection).execute(kind)
+            except DATABASE_ERRORS:
+                connection.invalidate()
+                connection.close()
+            else:
+                return connection
+        connection = self._engine.connect()
+        try:
+            _driver(connection).execute(kind)
+        except BaseException:
+            _drop_if_lost(connection)
+            connection.close()
+            raise
+        return connection
 
     def analyse(self) -> None:
-        with self.place.failures(), self._engine.begin() as connection:
+        with (
+            self.place.failures(),
+            self._engine.connect() as connection,
+            _begun(connection, WRITING),
+        ):
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("ANALYZE deliveries, counters, runs, lanes, ledger"))
 
     def close(self) -> None:
+        while (connection := _taken(self._idle)) is not None:
+            connection.close()
         self._engine.dispose()
+
+
+def _taken(idle: list[Connection]) -> Connection | None:
+    """One of them, if there is any: another thread may take the last."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return None
+
+
+@contextmanager
+def _begun(connection: Connection, kind: str) -> Iterator[None]:
+    _driver(connection).execute(kind)
+    with _ended(connection):
+        yield
+
+
+@contextmanager
+def _ended(connection: Connection) -> Iterator[None]:
+    """Commit at the end of the block; roll back what was broken off."""
+    driver = _driver(connection)
+    try:
+        yield
+    except BaseException:
+        if not driver.closed and driver.info.transaction_status != IDLE:
+            driver.execute("ROLLBACK")
+        raise
+    driver.execute("COMMIT")
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver: Any = connection.connection.driver_connection
+    return cast("psycopg.Connection[Any]", driver)
 
 
 def _configure(connection: psycopg.Connection[Any], _: Any) -> None:
     for statement in _SESSION:
         connection.execute(statement)
-    connection.commit()
+    if not connection.autocommit:
+        connection.commit()
 
 
 def _drop_if_lost(connection: Connection) -> None:

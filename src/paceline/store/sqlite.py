@@ -139,7 +139,10 @@ class SqliteStore:
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         with self.place.failures():
-            reader = self._readers.pop() if self._readers else self._reading.connect()
+            try:
+                reader = self._readers.pop()
+            except IndexError:  # all are in use
+                reader = self._reading.connect()
             try:
                 with _transaction(reader, "DEFERRED"):
                     yield Transaction(Context(reader, self._clock))

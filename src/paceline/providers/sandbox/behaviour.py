@@ -38,6 +38,10 @@ class Chance:
         return cls(draw, latency_us, rng.randint(0, latency_us))
 
 
+NO_CHANCE = Chance(0.0, 0, 0)
+"""For a provider that answers at once and never fails by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What the provider does: what it answers, whether it holds the message, whether it hangs."""

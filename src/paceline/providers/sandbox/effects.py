@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -110,7 +110,9 @@ class MemoryEffects:
         self._effects: list[Effect] = []
 
     def record(self, effect: Effect) -> None:
-        self._effects.append(replace(effect, number=len(self._effects) + 1))
+        # Nobody else has seen it yet, so it is numbered as it is: a copy for every send is dear.
+        object.__setattr__(effect, "number", len(self._effects) + 1)
+        self._effects.append(effect)
 
     def tail(self) -> Tail:
         return _MemoryTail(self._effects)
@@ -125,6 +127,8 @@ class _MemoryTail:
         self._seen = 0
 
     def fresh(self) -> list[Effect]:
+        if self._seen == len(self._effects):
+            return []
         fresh = self._effects[self._seen :]
         self._seen += len(fresh)
         return fresh

@@ -24,7 +24,7 @@ from paceline.engine.ports import (
     Uploaded,
 )
 from paceline.providers.sandbox import behaviour
-from paceline.providers.sandbox.behaviour import Chance, Decision
+from paceline.providers.sandbox.behaviour import NO_CHANCE, Chance, Decision
 from paceline.providers.sandbox.effects import Effect, Effects, PartDigest
 from paceline.providers.sandbox.settings import SandboxSettings, read_settings
 from paceline.providers.sandbox.world import Memory, World
@@ -91,6 +91,8 @@ class SandboxDriver:
             proves_absence=settings.finds and settings.proves_absence,
         )
         self._closed = False
+        self._certain = not settings.latency.high_us and not settings.rates
+        """Whether nothing about a send is left to chance."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -99,10 +101,12 @@ class SandboxDriver:
     async def send(self, message: Message) -> Outcome:
         called_at = self._begin()
         attempt = self._memory.attempts.get(message.key, 0) + 1
-        chance = self._chance(self._settings.latency, "send", message.key, attempt)
-        await self._clock.sleep_until(called_at + chance.effect_after_us)
+        chance = NO_CHANCE
+        if not self._certain:
+            chance = self._chance(self._settings.latency, "send", message.key, attempt)
+        await self._pass(called_at, chance.effect_after_us)
         decision = self._take_send(message, chance, called_at)
-        await self._clock.sleep_until(called_at + self._answer_after_us(chance, decision))
+        await self._pass(called_at, self._answer_after_us(chance, decision))
         return decision.outcome
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
@@ -135,6 +139,11 @@ class SandboxDriver:
     @property
     def _memory(self) -> Memory:
         return self._world.of(self._name)
+
+    async def _pass(self, called_at: Instant, us: int) -> None:
+        """Until so long after the call. No time is no wait: such a provider answers at once."""
+        if us:
+            await self._clock.sleep_until(called_at + us)
 
     def _begin(self) -> Instant:
         if self._closed:
