@@ -162,7 +162,7 @@ def test_an_intent_must_name_what_is_there(scene: Scene, wrong: dict[str, int]) 
     account_id, run_id = scene.account(), scene.run()
     lane = scene.lane(account_id)
     delivery_id = scene.delivery(run_id, account_id)
-    assert not scene.intend(lane, replace(intent(delivery_id, run_id), **wrong)).intended
+    assert not scene.intend(lane, intent(delivery_id, run_id)._replace(**wrong)).intended
     assert scene.state(delivery_id) is DeliveryState.READY
 
 

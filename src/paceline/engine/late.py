@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -223,8 +223,7 @@ def _write_answer(tx: Tx, late: LateCall, settled: Settled, now: Instant) -> Non
     The loss comes along, for the lane may not have written it yet; else it changes nothing.
     """
     answer = settled.settlement
-    lost = replace(
-        answer,
+    lost = answer._replace(
         outcome=outcomes.unknown(NOT_ENDED),
         state=DeliveryState.UNKNOWN,
         due_at=None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.core.instants import Instant
-from paceline.core.states import CAMPAIGN, CampaignState, DeliveryState, RunState
+from paceline.core.states import CAMPAIGN, DeliveryState, RunState
 from paceline.engine.ports import Run, Tx
 
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
@@ -49,13 +49,7 @@ def left_open(tx: Tx) -> list[int]:
     The lane that settles a run's last delivery ends the run in a step of its own. A crash between
     the two leaves no delivery behind that would bring any lane back to it.
     """
-    return [
-        run.id
-        for campaign in tx.campaigns.list(CampaignState.RUNNING)
-        if campaign.kind != "direct"
-        for run in tx.runs.of_campaign(campaign.id)
-        if run.state is RunState.RUNNING and _is_done(tx, run.id, tx.runs.counts(run.id))
-    ]
+    return [run_id for run_id in tx.runs.idle() if _is_done(tx, run_id, tx.runs.counts(run_id))]
 
 
 def _is_done(tx: Tx, run_id: int, counts: dict[DeliveryState, int]) -> bool:

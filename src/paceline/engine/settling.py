@@ -6,7 +6,8 @@ the settlement it follows from, so that no crash can separate a ban from its sus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from paceline.core import usage as usages
 from paceline.core.health import bounces_too_many, breaker_trips, window_size
@@ -60,8 +61,7 @@ class Flight:
         return self.part == len(self.content.parts) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Aftermath:
+class Aftermath(NamedTuple):
     """What an outcome does beyond its delivery."""
 
     account_event: str | None = None
@@ -75,8 +75,7 @@ class Aftermath:
         return self.account_event is None and self.pause_run is None and self.suppress is None
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     settlement: Settlement
     usage: Usage
     aftermath: Aftermath
@@ -186,10 +185,10 @@ def _aftermath(
         sends, bounces = usage.day_sends, usage.day_bounces
         if bounces_too_many(policy, sends, bounces):
             text = f"bounce rate {bounces}/{sends} today is above {policy.bounce_pause}"
-            aftermath = replace(aftermath, account_event="pause", reason=text)
+            aftermath = aftermath._replace(account_event="pause", reason=text)
     window = usage.window_of(delivery.run_id)
     if delivery.run_id and breaker_trips(policy, window) and policy.breaker is not None:
         text = f"error rate {window.failed}/{window.size} is above {policy.breaker.above}"
         reason = aftermath.reason if aftermath.account_event else text
-        aftermath = replace(aftermath, pause_run=delivery.run_id, reason=reason)
+        aftermath = aftermath._replace(pause_run=delivery.run_id, reason=reason)
     return aftermath

@@ -6,7 +6,7 @@ from builtins import list as list_of
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import Select, exists, func, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
@@ -15,9 +15,12 @@ from paceline.engine.ports.records import Campaign, Run, RunKind
 from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
 from paceline.store.moves import next_state
+from paceline.store.prepared import Prepared
 from paceline.store.schema import campaigns, counters, deliveries, runs
 
 CAMPAIGN_OVER = frozenset({CampaignState.FINISHED, CampaignState.CANCELLED})
+WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
+"""States in which a delivery keeps its run going."""
 RUN_OVER = frozenset(RunState) - {RunState.WAITING, RunState.RUNNING, RunState.PAUSED}
 
 
@@ -176,6 +179,9 @@ class Runs(Subject):
             found.setdefault(account_id, {})[state] = n
         return {account_id: _every_state(counts) for account_id, counts in found.items()}
 
+    def idle(self) -> list_of[int]:
+        return [row[0] for row in _IDLE.run(self._context).fetchall()]
+
     def awaiting_proof(self, run_id: int) -> bool:
         statement = (
             select(deliveries.c.id)
@@ -187,6 +193,26 @@ class Runs(Subject):
             .limit(1)
         )
         return self._connection.execute(statement).first() is not None
+
+
+def _idle(_: bool) -> Select[Any]:
+    waiting = [rows.spelled(state) for state in WAITING]
+    return (
+        select(runs.c.id)
+        .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
+        .where(
+            runs.c.state == rows.spelled(RunState.RUNNING),
+            campaigns.c.state == rows.spelled(CampaignState.RUNNING),
+            campaigns.c.kind != "direct",
+            ~exists().where(
+                counters.c.run_id == runs.c.id, counters.c.state.in_(waiting), counters.c.n > 0
+            ),
+        )
+        .order_by(runs.c.id)
+    )
+
+
+_IDLE = Prepared(_idle)
 
 
 def select_runs() -> Select[Any]:

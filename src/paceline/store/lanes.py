@@ -215,6 +215,12 @@ _UNTOUCHED = lanes.c.revision == bindparam("seen")
 _QUIET = _changing(_UNTOUCHED, wake_at=None)
 _PARK = _changing(_UNTOUCHED, owner=None, wake_at=bindparam("wakes_at"))
 _RELEASE = _changing(owner=None, wake_at=bindparam("wakes_at"))
+_BURY = Prepared(
+    lambda _: delete(processes).where(
+        processes.c.lease_until_at < bindparam("dead_since_at"),
+        ~exists().where(lanes.c.owner == processes.c.id),
+    )
+)
 _RENEW = Prepared(
     lambda _: (
         update(processes)
@@ -269,8 +275,6 @@ class Processes(Subject):
         return [rows.process(row) for row in self._connection.execute(statement)]
 
     def bury(self, older_than_us: int) -> int:
-        statement = delete(processes).where(
-            processes.c.lease_until_at < self._context.now - older_than_us,
-            ~exists().where(lanes.c.owner == processes.c.id),
-        )
-        return self._connection.execute(statement).rowcount
+        cursor = _BURY.run(self._context, dead_since_at=self._context.now - older_than_us)
+        buried: int = cursor.rowcount
+        return buried

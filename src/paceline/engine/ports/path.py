@@ -1,10 +1,13 @@
-"""The message path: what a lane asks of the store for every message it sends."""
+"""The message path: what a lane asks of the store for every message it sends.
+
+What is made anew for every message is a named tuple: nothing immutable is made faster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome
@@ -12,8 +15,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.ports.records import Account, Delivery, Lease, LedgerRow, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """The wish to send one part, written before the provider is called.
 
     ``starts`` tells the first part sent in this attempt, which takes the delivery from ``ready`` to
@@ -30,8 +32,7 @@ class Intent:
     starts: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What became of one intent: its ledger row, and what the delivery becomes.
 
     ``state`` is ``SENDING`` while further parts are to come. ``due_at`` must be given exactly for
@@ -56,8 +57,7 @@ class Settlement:
     latency_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneUnit:
+class LaneUnit(NamedTuple):
     """One lane's unit of work: what it settles, what it intends next, and its usage after both.
 
     ``usage`` is the encoded checkpoint; it is written only while the lease still holds.
@@ -70,8 +70,7 @@ class LaneUnit:
     intent: Intent | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneResult:
+class LaneResult(NamedTuple):
     """Whether the lease held, each settlement changed its delivery, and the intent passed."""
 
     held: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from paceline.core.instants import Instant
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
@@ -68,8 +68,7 @@ class Run:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     id: int
     run_id: int
     account_id: int

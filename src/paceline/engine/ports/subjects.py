@@ -132,6 +132,9 @@ class Runs(Protocol):
 
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
 
+    def idle(self) -> list[int]:
+        """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
+
     def awaiting_proof(self, run_id: int) -> bool:
         """Whether some unknown delivery of the run will still be asked about by itself."""
         ...
