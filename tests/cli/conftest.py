@@ -40,6 +40,10 @@ class StillClock:
     async def sleep(self, us: int) -> None:
         await self.sleep_until(self.now_at + us)
 
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        self.now_at = max(self.now_at, at)
+        return asyncio.get_running_loop().call_soon(ring)
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -18,6 +18,7 @@ from paceline.core.outcome import Outcome
 from paceline.engine.clock import LoopClock
 from paceline.engine.ports import (
     Account,
+    Alarm,
     Capabilities,
     Clock,
     Driver,
@@ -206,6 +207,17 @@ class Standstill:
     async def pass_gate(self) -> None:
         await self._moving.wait()
 
+    def when_moving(self, act: Callable[[], None]) -> None:
+        """Do something now, or when the host goes on."""
+        if self._moving.is_set():
+            act()
+        else:
+            self._delayed = asyncio.ensure_future(self._after_gate(act))
+
+    async def _after_gate(self, act: Callable[[], None]) -> None:
+        await self.pass_gate()
+        act()
+
 
 def intends(function: Any) -> bool:
     """Whether what a runner is given is the commit of a group with an intent in it."""
@@ -232,6 +244,9 @@ class _StandingClock:
     async def sleep(self, us: int) -> None:
         await self._clock.sleep(us)
         await self._host.pass_gate()
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        return self._clock.alarm(at, lambda: self._host.when_moving(ring))
 
 
 class _StandingRunner:

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.core.instants import DAY, MINUTE, SECOND
 from paceline.engine.clock import LONGEST_NAP_US, LoopClock, SystemClock
-from paceline.engine.ports import Clock
+from paceline.engine.ports import Alarm, Clock
 from paceline.sim.loop import run_virtual
 
 START = 1_763_200_000 * SECOND
@@ -60,7 +60,7 @@ def test_a_short_sleep_is_one_nap() -> None:
 def test_a_long_sleep_is_cut_into_naps() -> None:
     machine = Machine()
     finish(machine.clock().sleep_until(START + 2 * LONGEST_NAP_US + 5))
-    assert machine.naps_us == [MINUTE, MINUTE, 5]
+    assert machine.naps_us == [LONGEST_NAP_US, LONGEST_NAP_US, 5]
 
 
 def test_waking_early_is_made_good() -> None:
@@ -75,13 +75,13 @@ def test_a_clock_set_back_lengthens_the_sleep() -> None:
     steps = iter([-MINUTE, 2 * MINUTE])
     machine = Machine(slept=lambda us: next(steps))
     finish(machine.clock().sleep_until(START + MINUTE))
-    assert machine.naps_us == [MINUTE, MINUTE]
+    assert machine.naps_us == [MINUTE, 2 * MINUTE]
 
 
 def test_a_clock_set_forward_is_noticed_after_a_nap() -> None:
     machine = Machine(slept=lambda us: DAY)
     finish(machine.clock().sleep_until(START + DAY))
-    assert machine.naps_us == [MINUTE]
+    assert machine.naps_us == [LONGEST_NAP_US]
 
 
 @pytest.mark.parametrize("ago_us", [0, 1, DAY])
@@ -135,3 +135,42 @@ def test_the_loop_clock_works_on_a_real_loop() -> None:
 def test_the_loop_clock_needs_a_running_loop() -> None:
     with pytest.raises(RuntimeError, match="no running event loop"):
         LoopClock(START).now()
+
+
+class Uncancelled:
+    def cancel(self) -> None:
+        raise AssertionError("nobody calls it off")
+
+
+def test_an_alarm_rings_when_the_clock_says_so_and_not_before() -> None:
+    """A timer fires early, then the clock is set back: the alarm naps again each time."""
+    readings = iter([START, START + 9, START - 5, START + 10])
+    naps: list[float] = []
+    rung: list[bool] = []
+
+    def call_later(seconds: float, callback: Callable[[], None]) -> Alarm:
+        naps.append(round(seconds * SECOND))
+        pending.append(callback)
+        return Uncancelled()
+
+    pending: list[Callable[[], None]] = []
+    clock = SystemClock(time_ns=lambda: next(readings) * 1_000, call_later=call_later)
+    clock.alarm(START + 10, lambda: rung.append(True))
+    while pending:
+        assert not rung
+        pending.pop()()
+    assert naps == [10, 1, 15]
+    assert rung == [True]
+
+
+def test_an_alarm_that_was_called_off_does_not_ring() -> None:
+    async def story() -> list[bool]:
+        rung: list[bool] = []
+        clock = LoopClock(START)
+        alarm = clock.alarm(START + 5, lambda: rung.append(True))
+        clock.alarm(START - 1, lambda: rung.append(False))
+        alarm.cancel()
+        await clock.sleep_until(START + 10)
+        return rung
+
+    assert run_virtual(story(), start_at=START) == [False], "what is past rings at once"

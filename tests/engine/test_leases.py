@@ -23,7 +23,7 @@ from paceline.engine.leases import (
     UNSAFE_TAIL_US,
     ProcessLease,
 )
-from paceline.engine.ports import Store
+from paceline.engine.ports import Alarm, Store
 from paceline.engine.taking import Taking
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
@@ -54,6 +54,9 @@ class TwoClocks:
 
     async def sleep(self, us: int) -> None:
         self.pass_by(us)
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        raise NotImplementedError("nobody waits here")
 
     def pass_by(self, us: int) -> None:
         self.at += us

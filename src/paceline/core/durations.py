@@ -5,9 +5,9 @@ Values are whole microseconds. Everything that is read here prints back to the s
 
 from __future__ import annotations
 
-import random
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from paceline.core.errors import InputError
 from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, WEEK
@@ -87,6 +87,12 @@ def _decimal(us: int, unit_us: int) -> str:
     return f"{whole}.{rest:0{digits}}".rstrip("0") if rest else str(whole)
 
 
+class Chance(Protocol):
+    """Where draws come from: a ``random.Random``, or anything that draws as one does."""
+
+    def randint(self, low: int, high: int, /) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A duration that is drawn anew each time between two bounds, or is always the same."""
@@ -111,7 +117,7 @@ class Span:
         low = print_duration(self.low_us)
         return low if self.low_us == self.high_us else f"{low}..{print_duration(self.high_us)}"
 
-    def draw(self, rng: random.Random) -> int:
+    def draw(self, rng: Chance) -> int:
         """A duration between the bounds, both included, each equally likely."""
         return (
             self.low_us if self.low_us == self.high_us else rng.randint(self.low_us, self.high_us)

@@ -6,14 +6,13 @@ It reads what ``paceline.toml`` decodes to and prints back as written. What the 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 from paceline.core.calendar import day_start, zone
-from paceline.core.durations import Span, parse_duration, print_duration
+from paceline.core.durations import Chance, Span, parse_duration, print_duration
 from paceline.core.errors import InputError
 from paceline.core.grammar import Batch, Frequency, Ladder, Percent, Rate, Warmup
 from paceline.core.hours import HORIZON_DAYS, Hours
@@ -117,7 +116,7 @@ class Policy:
         """The zone whose midnight starts a new day for the caps."""
         return self.zone or (self.hours.zone if self.hours is not None else "UTC")
 
-    def draw_gap_us(self, rng: random.Random) -> int:
+    def draw_gap_us(self, rng: Chance) -> int:
         """The gap to keep after a send: drawn from the spacing, never under the least gap."""
         return max(self.min_gap_us, self.spacing.draw(rng) if self.spacing is not None else 0)
 

@@ -8,12 +8,12 @@ and never changes it.
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from paceline.core.calendar import day_start_of, week_start
+from paceline.core.durations import Chance
 from paceline.core.health import WINDOW_SIZE, Window, adapted_gap_us, throttled_interval_us
 from paceline.core.instants import DAY, Instant
 from paceline.core.model import Ask
@@ -95,7 +95,7 @@ def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
     return max(gap_us, slowed_us)
 
 
-def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: random.Random) -> Usage:
+def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: Chance) -> Usage:
     """Usage after one part of ``ask`` was sent at ``at``; the next gap is drawn here, once."""
     used = _rolled(usage, policy, at)
     action = ask.counted_as

@@ -14,13 +14,17 @@ from dataclasses import replace
 from functools import lru_cache
 
 from paceline.core.hours import Hours
-from paceline.core.instants import Instant
+from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Ask, Content
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
 from paceline.engine.ports import Delivery, Journal, Run, Tx
 
-PAGE = 50
+PAGE = 8
+"""Deliveries read ahead at first, and again by a lane that takes its time: they lie in memory."""
+LARGEST_PAGE = 64
+QUICK_US = 2 * SECOND
+"""A page that is used up sooner is followed by a larger one."""
 SERVED = (RunState.RUNNING, RunState.CANCELLED)
 """A cancelled run sends nothing more, but what was on its way when it was cancelled is seen off."""
 
@@ -47,6 +51,8 @@ class RunQueue:
         self._frequency = policy.per_recipient
         self._journal = journal
         self._page: deque[Delivery] = deque()
+        self._size = PAGE
+        self._read_at: Instant = 0
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
         self._expected: list[Instant] = []
@@ -101,6 +107,9 @@ class RunQueue:
 
     async def _refill(self, now: Instant) -> None:
         assert self._journal is not None, "a queue without a journal only asks"
+        quick = 0 <= now - self._read_at < QUICK_US
+        self._size = min(4 * self._size, LARGEST_PAGE) if quick else PAGE
+        self._read_at = now
         rows, next_due_at, contacted = await self._journal.read(lambda tx: self._read(tx, now))
         self._page = deque(rows)
         while self._expected and (not rows or self._expected[0] <= now):
@@ -111,7 +120,7 @@ class RunQueue:
     def _read(
         self, tx: Tx, now: Instant
     ) -> tuple[list[Delivery], Instant | None, Mapping[str, tuple[Instant, ...]]]:
-        rows = tx.path.due(self._account_id, self.run.id, now, PAGE)
+        rows = tx.path.due(self._account_id, self.run.id, now, self._size)
         next_due_at: Instant | None = now
         if not rows:
             next_due_at = tx.path.next_due_at(self._account_id, self.run.id)

@@ -35,6 +35,9 @@ REFUSED_PAUSE_US = SECOND
 GO = Go()
 """Something was done: come back at once."""
 
+PACE_GATES = frozenset({"rate", "spacing"})
+"""Gates of an account's own pace."""
+
 OWN_GATES = frozenset({"recipient-hours", "frequency"})
 """Gates that concern one delivery only: it steps aside, the next one is asked."""
 
@@ -79,7 +82,7 @@ class Chooser:
                 return now
             if isinstance(verdict, Wait):
                 self._memory.waiting_for = self._memory.waiting_for or verdict
-                wake_at = earlier(wake_at, verdict.until_at)
+                wake_at = earlier(wake_at, self._wake_for(verdict))
             else:
                 wake_at = earlier(wake_at, queue.next_due_at)
                 await self._look_for_end(queue)
@@ -110,6 +113,9 @@ class Chooser:
         ask = queue.ask(delivery, content)
         needed = reserving(ask, self._sender.unsent_parts)
         verdict = memory.pacer.verdict(now, memory.usage, needed)
+        not_before_at = now
+        if isinstance(verdict, Wait) and self._almost(verdict, now):
+            not_before_at, verdict = verdict.until_at or now, GO
         if isinstance(verdict, Refuse):
             await self._give_up(queue, delivery, verdict)
         elif isinstance(verdict, Wait) and self._waits_for_itself(now, needed, verdict):
@@ -130,6 +136,7 @@ class Chooser:
                 attempt=delivery.attempts + 1,
                 part=delivery.parts_done,
                 policy_id=memory.account.policy_id,
+                not_before_at=not_before_at,
             )
             await self._open()
             await self._sender.start(flight)
@@ -138,6 +145,21 @@ class Chooser:
                 # by the database's clock our lease may be over. It is renewed in a moment.
                 self._not_before_at = now + REFUSED_PAUSE_US
         return GO
+
+    def _almost(self, verdict: Wait, now: Instant) -> bool:
+        """Whether the wait is about as long as the intent will take to be written.
+
+        Then it is written meanwhile, and the call is made on the dot. Only while the account's own
+        pace is all that is waited for: a day or a window that has not begun may not be counted yet.
+        """
+        if verdict.gate not in PACE_GATES or verdict.until_at is None:
+            return False
+        return verdict.until_at - now <= self._context.lead.us
+
+    def _wake_for(self, verdict: Wait) -> Instant | None:
+        if verdict.until_at is None or verdict.gate not in PACE_GATES:
+            return verdict.until_at
+        return verdict.until_at - self._context.lead.us
 
     async def _open(self) -> None:
         if self._driver.is_open:

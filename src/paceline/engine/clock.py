@@ -11,16 +11,21 @@ import time
 from collections.abc import Awaitable, Callable
 
 from paceline.core.instants import DAY, MINUTE, SECOND, Instant
-from paceline.engine.ports import Clock
+from paceline.engine.ports import Alarm, Clock
 
-LONGEST_NAP_US = MINUTE
-"""How long the wall clock is trusted. It may be stepped while we sleep, so we look again."""
+LONGEST_NAP_US = 15 * MINUTE
+"""How long the wall clock is trusted. It may be stepped while we sleep, so we look again; whoever
+must hear of it sooner is woken by the supervisor, which looks at the clock all the time."""
 
 LONGEST_LOOP_NAP_US = 365 * DAY
 """A loop's time is never stepped; this only keeps the timers in the range of exact floats."""
 
 LEAST_STEP_US = 2 * SECOND
 """A clock that is only being steered does not get away so far between two looks."""
+
+
+CallLater = Callable[[float, Callable[[], None]], Alarm]
+"""As an event loop has it: call something after so many seconds."""
 
 
 class SystemClock:
@@ -32,10 +37,12 @@ class SystemClock:
         time_ns: Callable[[], int] = time.time_ns,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        call_later: CallLater | None = None,
     ) -> None:
         self._time_ns = time_ns
         self._monotonic_ns = monotonic_ns
         self._sleep = sleep
+        self._call_later = call_later or _on_the_loop
 
     def now(self) -> Instant:
         return self._time_ns() // 1_000
@@ -51,6 +58,9 @@ class SystemClock:
         """Returns after so long, whatever becomes of the wall clock meanwhile."""
         until_us = self.monotonic_us() + us
         await _sleep_until(self.monotonic_us, self._sleep, until_us, LONGEST_NAP_US)
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        return _Alarm(self.now, self._call_later, at, ring)
 
 
 class LoopClock:
@@ -76,6 +86,48 @@ class LoopClock:
     async def sleep(self, us: int) -> None:
         """Returns after so long; a loop's time is never stepped."""
         await self.sleep_until(self.now() + us)
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        return _Alarm(self.now, _on_the_loop, at, ring)
+
+
+class _Alarm:
+    """Naps, and rings when the clock says so: a timer may fire early, a clock may be set."""
+
+    __slots__ = ("_at", "_call_later", "_now", "_ring", "_timer")
+
+    def __init__(
+        self,
+        now: Callable[[], Instant],
+        call_later: CallLater,
+        at: Instant,
+        ring: Callable[[], None],
+    ) -> None:
+        self._now = now
+        self._call_later = call_later
+        self._at = at
+        self._ring: Callable[[], None] | None = ring
+        self._timer: Alarm | None = None
+        self._look()
+
+    def _look(self) -> None:
+        if self._ring is None:
+            return
+        left_us = self._at - self._now()
+        if left_us <= 0:
+            self._ring()
+        else:
+            nap_us = min(left_us, LONGEST_NAP_US)
+            self._timer = self._call_later(nap_us / SECOND, self._look)
+
+    def cancel(self) -> None:
+        self._ring = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _on_the_loop(seconds: float, callback: Callable[[], None]) -> Alarm:
+    return asyncio.get_running_loop().call_later(seconds, callback)
 
 
 class ClockSteps:

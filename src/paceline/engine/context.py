@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from paceline.core.instants import MINUTE
 from paceline.engine.late import LateCalls
+from paceline.engine.lead import Lead
 from paceline.engine.leases import ProcessLease
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Clock, Journal
@@ -19,6 +20,7 @@ class LaneContext:
     observer: Observer
     instance: str
     """The installation's own name, part of every provider key."""
+    lead: Lead = field(default_factory=Lead)
     park_after_us: int = 2 * MINUTE
     """A wait longer than this is spent parked. Shorter ones are not worth closing the account and
     opening it again, which would come on top of every gap."""

@@ -11,11 +11,11 @@ with nothing to do for a while is parked: given back, forgotten, and woken by th
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Literal
 
 import structlog
 
+from paceline.core.durations import Chance
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
@@ -46,7 +46,7 @@ class Lane:
     """One account's sending, from taking the lane to giving it back."""
 
     def __init__(
-        self, context: LaneContext, row: LaneRow, name: str, driver: LazyDriver, rng: random.Random
+        self, context: LaneContext, row: LaneRow, name: str, driver: LazyDriver, rng: Chance
     ) -> None:
         self._context = context
         self._journal = context.journal
@@ -151,15 +151,12 @@ class Lane:
         if self._signal.is_set() or (wake_at is not None and wake_at <= self._clock.now()):
             return
         self.waiting = True
-        signal = asyncio.ensure_future(self._signal.wait())
-        sleepers = {signal}
-        if wake_at is not None:
-            sleepers.add(asyncio.ensure_future(_sleep(self._context, wake_at)))
+        alarm = None if wake_at is None else self._clock.alarm(wake_at, self._signal.set)
         try:
-            await asyncio.wait(sleepers, return_when=asyncio.FIRST_COMPLETED)
+            await self._signal.wait()
         finally:
-            for sleeper in sleepers:
-                sleeper.cancel()
+            if alarm is not None:
+                alarm.cancel()
             self.waiting = False
 
     async def _step_or_wait_for_store(self, sender: Sender) -> Instant | LaneEnd | None:
@@ -287,8 +284,3 @@ class Lane:
         why = waiting_for.why if waiting_for is not None else "nothing due"
         self._log.debug("lane parked", wake_at=wake_at, why=why)
         return "parked"
-
-
-async def _sleep(context: LaneContext, wake_at: Instant) -> Literal[True]:
-    await context.clock.sleep_until(wake_at)
-    return True

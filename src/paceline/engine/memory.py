@@ -7,12 +7,14 @@ checkpoint at the start and stay in memory afterwards.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of, week_start
-from paceline.core.errors import LeaseLost
+from paceline.core.errors import InputError, LeaseLost
 from paceline.core.instants import Instant
 from paceline.core.model import Standing, Wait
 from paceline.core.pacer import Pacer
@@ -61,13 +63,26 @@ def standing_of(account: Account) -> Standing:
     )
 
 
+def policy_of(account: Account) -> Policy:
+    """The account's limits. Those of a thousand accounts are mostly the same few values."""
+    try:
+        return _parsed(json.dumps(account.policy, sort_keys=True))
+    except InputError:
+        return Policy.from_mapping(account.policy, where=account.name)
+
+
+@lru_cache(maxsize=1_024)
+def _parsed(text: str) -> Policy:
+    return Policy.from_mapping(json.loads(text))
+
+
 def take_snapshot(tx: Tx, account_id: int, now: Instant) -> Snapshot:
     """Read an account's situation. Counting is bounded: only what has a cap is counted."""
     row = tx.lanes.get(account_id)
     restored = tx.path.restore(account_id)
     if restored is None:
         raise LeaseLost("the account was removed")
-    policy = Policy.from_mapping(restored.account.policy, where=restored.account.name)
+    policy = policy_of(restored.account)
     zone = policy.day_zone
     day_at, week_at = day_start_of(now, zone), week_start(now, zone)
     capped = bool(policy.daily) or policy.warmup is not None

@@ -8,7 +8,6 @@ lane's own step takes up, so nothing here changes what the lane remembers behind
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
+from paceline.core.durations import Chance
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -49,7 +49,7 @@ class Sender:
         lease: Lease,
         *,
         driver: Driver,
-        rng: random.Random,
+        rng: Chance,
         landed: Callable[[], None],
     ) -> None:
         self._context = context
@@ -188,8 +188,10 @@ class Sender:
         flight.intent_at = now
         flight.term = self._context.lease.term
         passed = False
+        asked_us = self._clock.monotonic_us()
         try:
             passed = await self._outbox.submit(intent)
+            self._context.lead.learn(self._clock.monotonic_us() - asked_us)
         finally:
             if not passed:
                 # Somebody paused, stopped, suppressed or changed something, or the store is away.
@@ -205,6 +207,8 @@ class Sender:
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
         flight.started_at = None
+        if self._clock.now() < flight.not_before_at:
+            await self._clock.sleep_until(flight.not_before_at)
         if self._memory.policy.concurrency == 1:
             self._land(flight, await self._call(flight, message))
             return

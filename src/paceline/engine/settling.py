@@ -31,6 +31,8 @@ class Flight:
     attempt: int
     part: int
     policy_id: int
+    not_before_at: Instant = 0
+    """When the call may be made; the intent may be written a moment earlier."""
     intent_at: Instant = 0
     term: int = 0
     """Of the process's lease, when the intent was made."""

@@ -24,6 +24,7 @@ from paceline.core.errors import (
 )
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.engine import lane_writes, runs, taking
+from paceline.engine.chance import Draws
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import AWAY_PAUSE_US, TOO_MANY_CRASHES, CrashBook, suspend
@@ -277,7 +278,7 @@ class Supervisor:
     def _start(self, row: LaneRow, account: Account) -> None:
         # Seeded by what identifies this start, so that a simulated world draws the same gaps
         # whatever order its lanes are started in.
-        rng = random.Random(f"{self._seed}/{account.id}/{row.generation}")
+        rng = Draws(f"{self._seed}/{account.id}/{row.generation}")
         driver = LazyDriver(self._providers, account)
         lane = Lane(self._context, row, account.name, driver, rng)
         lease = Lease(account.id, self._lease.process_id, row.generation)

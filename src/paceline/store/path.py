@@ -30,12 +30,15 @@ MAY_SETTLE_FROM = {
     state: tuple(
         source
         for source in (SENDING, UNKNOWN)
-        if state in (source, SENDING)
+        if state is SENDING
         or any(at is source and to is state for (at, _), to in DELIVERY.table.items())
     )
     for state in DeliveryState
 }
-"""From which of the two states of an unsettled attempt each state may be reached."""
+"""From which of the two states of an unsettled attempt each state may be reached.
+
+Not from unknown to unknown: that an answer is lost is no news, and would undo what was decided.
+"""
 
 MUST_NOT_START = (AccountState.PAUSED, AccountState.SUSPENDED)
 """Account states in which no delivery may start, whatever revision the lane believes in."""

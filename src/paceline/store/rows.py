@@ -7,8 +7,10 @@ cursor fetched them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, literal, literal_column
@@ -43,6 +45,8 @@ from paceline.store.schema import (
 )
 
 Row = Sequence[Any]
+
+_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 DELIVERY_NAMES = (
     "id, run_id, account_id, position, target, fields, content, action, reply, state, "
@@ -112,17 +116,23 @@ MEDIA = (media.c.id, media.c.name, media.c.mime, media.c.size)
 EVENT = tuple(events.c)
 
 
+@lru_cache(maxsize=4_096)
+def _shared(text: str) -> Any:
+    """A stored value that many rows have in common, decoded once: nobody changes a record."""
+    return json.loads(text)
+
+
 def account(row: Row) -> Account:
     return Account(
         id=row[0],
         name=row[1],
         provider=row[2],
         address=row[3],
-        settings=json.loads(row[4]),
+        settings=_shared(row[4]),
         policy_name=row[5],
-        overrides=json.loads(row[6]),
+        overrides=_shared(row[6]),
         policy_id=row[7],
-        policy=json.loads(row[8]),
+        policy=_shared(row[8]),
         state=AccountState(row[9]),
         state_reason=row[10],
         state_until_at=row[11],
@@ -159,7 +169,7 @@ def run(row: Row) -> Run:
         opens_at=row[7],
         closes_at=row[8],
         priority=row[9],
-        content=json.loads(row[10]),
+        content=_shared(row[10]),
         reason=row[11],
         started_at=row[12],
         finished_at=row[13],
@@ -174,7 +184,7 @@ def delivery(row: Row) -> Delivery:
         account_id=row[2],
         position=row[3],
         target=row[4],
-        fields=json.loads(row[5]),
+        fields=_NO_FIELDS if row[5] == "{}" else json.loads(row[5]),
         content=None if row[6] is None else json.loads(row[6]),
         action=row[7],
         reply=bool(row[8]),

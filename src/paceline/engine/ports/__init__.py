@@ -18,6 +18,7 @@ from paceline.engine.ports.path import (
     Settlement,
 )
 from paceline.engine.ports.providers import (
+    Alarm,
     Capabilities,
     Clock,
     Driver,
@@ -69,6 +70,7 @@ from paceline.engine.ports.subjects import (
 __all__ = [
     "Account",
     "Accounts",
+    "Alarm",
     "Audit",
     "CallFacts",
     "Campaign",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -91,6 +91,12 @@ class Providers(Protocol):
     def names(self) -> list[str]: ...
 
 
+class Alarm(Protocol):
+    """Something that will ring; until then it can be called off."""
+
+    def cancel(self) -> None: ...
+
+
 class Clock(Protocol):
     """Time as the process sees it."""
 
@@ -104,4 +110,8 @@ class Clock(Protocol):
 
     async def sleep(self, us: int) -> None:
         """For periods and pauses: goes by the monotonic clock, which nobody sets."""
+        ...
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
+        """Call ``ring`` once, when the wall clock has got to ``at``: a sleep without a sleeper."""
         ...

@@ -1,0 +1,26 @@
+"""How long it takes to write an intent: so much earlier it is begun, to call on the dot.
+
+A lane that began to write when the call may be made would make every call late by one commit, and
+at forty a minute that is one message in a hundred. Learned from the commits themselves, shared by
+all lanes of a process, and bounded: a slow disk costs pace, never more than a moment of foresight.
+"""
+
+from __future__ import annotations
+
+from paceline.core.instants import MILLISECOND
+
+LONGEST_US = 200 * MILLISECOND
+SHARE = 8
+"""One in so many: how fast what was learned gives way to what is new."""
+
+
+class Lead:
+    """The usual time from asking for an intent to knowing that it is stored."""
+
+    __slots__ = ("us",)
+
+    def __init__(self) -> None:
+        self.us = 0
+
+    def learn(self, took_us: int) -> None:
+        self.us += (min(took_us, LONGEST_US) - self.us) // SHARE
