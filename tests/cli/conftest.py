@@ -16,6 +16,7 @@ import structlog
 from paceline import app
 from paceline.cli.main import main
 from paceline.core.instants import Instant, parse_instant
+from paceline.engine.ports import Alarm
 
 NOW: Instant = parse_instant("2026-11-15T10:00:00Z")
 """A Sunday, so that office hours are shut."""

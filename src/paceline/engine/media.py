@@ -57,6 +57,19 @@ class Handles:
         pause_us = REFUSED_FOR_GOOD_US if for_good else REFUSED_FOR_NOW_US
         self._refused[media_id] = (refusal, self._clock.now() + pause_us)
 
+    async def handle_of(self, media_id: str, timeout_us: int) -> str | Outcome:
+        """The handle to send with. A new upload takes no token and no slot, but its failure is
+        answered like a send's, and not tried again for every delivery that wants the same."""
+        answer = self.known(media_id) or self.refused(media_id)
+        if answer is None:
+            answer = await self.ensure(media_id, timeout_us)
+            if isinstance(answer, Outcome):
+                if answer.kind is OutcomeKind.UNKNOWN:
+                    # Nobody has received anything: an upload in doubt may simply be made again.
+                    answer = transient(answer.reason, answer.code)
+                self.remember(media_id, answer)
+        return answer
+
     def known(self, media_id: str) -> str | None:
         """The handle if it is in memory and still good: the common case, without waiting."""
         upload = self._known.get(media_id)

@@ -343,26 +343,13 @@ class Sender:
         handle: str | None = None
         made = self._handles.made
         if part.media is not None:
-            answer = self._handles.known(part.media) or await self._upload(part.media)
+            answer = await self._handles.handle_of(part.media, self._memory.policy.timeout_us)
             if isinstance(answer, Outcome):
                 await self._abandon(flight, answer)
                 return None
             handle = answer
         flight.handle, flight.fresh = handle, self._handles.made > made
         return Message(key, delivery.target, delivery.action, rendered, handle)
-
-    async def _upload(self, media_id: str) -> str | Outcome:
-        """An upload takes no token and no slot, but its failure is answered like a send's."""
-        refusal = self._handles.refused(media_id)
-        if refusal is not None:
-            return refusal
-        answer = await self._handles.ensure(media_id, self._memory.policy.timeout_us)
-        if isinstance(answer, Outcome):
-            if answer.kind is OutcomeKind.UNKNOWN:
-                # Nobody has received anything: an upload in doubt may simply be made again.
-                answer = outcomes.transient(answer.reason, answer.code)
-            self._handles.remember(media_id, answer)
-        return answer
 
     async def _step_aside(self, flight: Flight) -> None:
         """An earlier call may still deliver the very same: nobody sends it a second time."""

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -159,9 +160,10 @@ class Supervisor:
         """Join, then look for lanes to run for ever. A stop cancels this, wherever it waits."""
         await self._join()
         self._watched_us = self._clock.monotonic_us()
+        until_watch = partial(self._clock.sleep, WATCH_EVERY_US)
         self._side = [
             asyncio.ensure_future(self._every(self._until_renewal, self._lease.renew)),
-            asyncio.ensure_future(self._every(self._until_watch, self._watch)),
+            asyncio.ensure_future(self._every(until_watch, self._watch)),
         ]
         while True:
             self._nudge.clear()
@@ -179,9 +181,6 @@ class Supervisor:
             instance=instance,
             park_after_us=self._options.park_after_us,
         )
-
-    async def _until_watch(self) -> None:
-        await self._clock.sleep(WATCH_EVERY_US)
 
     async def _until_renewal(self) -> None:
         """Not long, unless nothing is ours; the first lane that is taken ends a long rest."""
