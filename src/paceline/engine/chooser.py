@@ -109,42 +109,45 @@ class Chooser:
         if queue.run.state is RunState.CANCELLED:
             await self._cancel(queue, delivery)
             return GO
-        content = queue.content_of(delivery)
-        ask = queue.ask(delivery, content)
+        ask = queue.ask(delivery, queue.content_of(delivery))
         needed = reserving(ask, self._sender.unsent_parts)
         verdict = memory.pacer.verdict(now, memory.usage, needed)
-        not_before_at = now
-        if isinstance(verdict, Wait) and self._almost(verdict, now):
-            not_before_at, verdict = verdict.until_at or now, GO
         if isinstance(verdict, Refuse):
             await self._give_up(queue, delivery, verdict)
-        elif isinstance(verdict, Wait) and self._waits_for_itself(now, needed, verdict):
-            await self._step_aside(queue, delivery, verdict)
-        elif isinstance(verdict, Wait):
-            return verdict
-        elif memory.policy.per_recipient is not None and self._sender.writes_to(delivery.target):
-            return Wait(None, "frequency", "recipient is being written to")
-        elif await self._contacted_meanwhile(queue, delivery, now):
             return GO
-        else:
-            queue.pop()
-            memory.agenda.served(queue)
-            flight = Flight(
-                delivery=delivery,
-                content=content,
-                ask=ask,
-                attempt=delivery.attempts + 1,
-                part=delivery.parts_done,
-                policy_id=memory.account.policy_id,
-                not_before_at=not_before_at,
-            )
-            await self._open()
-            await self._sender.start(flight)
-            if self._outbox.refusals > 1:
-                # Not because of something that has changed, or reading it again would have helped:
-                # by the database's clock our lease may be over. It is renewed in a moment.
-                self._not_before_at = now + REFUSED_PAUSE_US
+        if isinstance(verdict, Wait) and not self._almost(verdict, now):
+            if not self._waits_for_itself(now, needed, verdict):
+                return verdict
+            await self._step_aside(queue, delivery, verdict)
+            return GO
+        if memory.policy.per_recipient is not None and self._sender.writes_to(delivery.target):
+            return Wait(None, "frequency", "recipient is being written to")
+        if not await self._contacted_meanwhile(queue, delivery, now):
+            not_before_at = verdict.until_at if isinstance(verdict, Wait) else now
+            await self._set_out(queue, delivery, ask, not_before_at or now)
         return GO
+
+    async def _set_out(
+        self, queue: RunQueue, delivery: Delivery, ask: Ask, not_before_at: Instant
+    ) -> None:
+        memory = self._memory
+        queue.pop()
+        memory.agenda.served(queue)
+        flight = Flight(
+            delivery=delivery,
+            content=queue.content_of(delivery),
+            ask=ask,
+            attempt=delivery.attempts + 1,
+            part=delivery.parts_done,
+            policy_id=memory.account.policy_id,
+            not_before_at=not_before_at,
+        )
+        await self._open()
+        await self._sender.start(flight)
+        if self._outbox.refusals > 1:
+            # Not because of something that has changed, or reading it again would have helped:
+            # by the database's clock our lease may be over. It is renewed in a moment.
+            self._not_before_at = self._clock.now() + REFUSED_PAUSE_US
 
     def _almost(self, verdict: Wait, now: Instant) -> bool:
         """Whether the wait is about as long as the intent will take to be written.

@@ -173,7 +173,8 @@ class Lane:
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
-        if self._touched or self._outbox.stale:
+        stale = self._touched or self._outbox.stale
+        if stale or self._clock.now() >= self._memory.recount_at:
             await self._refresh(sender)
         now = self._clock.now()
         if not self._context.lease.safe():

@@ -106,6 +106,7 @@ class LaneMemory:
         "agenda",
         "pacer",
         "policy",
+        "recount_at",
         "revision",
         "stopped",
         "usage",
