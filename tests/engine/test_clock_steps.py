@@ -102,3 +102,25 @@ def test_a_step_is_noticed_once_and_drift_never() -> None:
         assert steps.since_last_look_us() == 0
 
     run_virtual(script(), start_at=0)
+
+
+def test_a_midnight_that_comes_twice_brings_no_second_allowance(worlds: Worlds) -> None:
+    """The clock is set back over midnight, and runs over it again: that day is spent already."""
+
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        world.account(policy={"daily": {"message": 3}, "zone": "UTC"})
+        world.campaign(12, name="first")
+        process = world.process(clock=clock, poll_us=10 * SECOND)
+        await world.until(lambda: len(world.sends()) == 6, 2 * DAY, MINUTE)
+        since_midnight_us = clock.now() % DAY
+        assert since_midnight_us < HOUR
+        clock.off_us = -since_midnight_us - MINUTE
+        world.campaign(1, name="second")  # somebody has to look
+        await world.wait(HOUR)
+        assert len(world.sends()) == 6
+        clock.off_us = 0
+        await world.until(lambda: len(world.sends()) == 9, 2 * DAY, MINUTE)
+        await process.stop()
+
+    worlds.fresh().play(script)

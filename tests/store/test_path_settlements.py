@@ -104,6 +104,23 @@ def test_an_unknown_outcome_is_overtaken_by_a_known_one(scene: Scene) -> None:
         assert tx.audit.accepted_twice() == []
 
 
+def test_a_loss_that_is_told_late_does_not_raise_the_doubt_anew(scene: Scene) -> None:
+    """It is no news. Meanwhile somebody may have left the doubt to a person, for good reason:
+    of an account that was removed nobody would ever look into it again."""
+    lane, run_id, delivery_id = scene.on_its_way()
+    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("?"), due_at=T0 + 9, parts_done=0)
+    assert scene.settle(lane, lost).settled == (True,)
+    with scene.store.write() as tx:
+        tx.deliveries.postpone(delivery_id, None, "held for a person")
+
+    assert scene.settle(lane, lost).settled == (False,)
+
+    delivery = scene.get(delivery_id)
+    assert (delivery.state, delivery.due_at) == (D.UNKNOWN, None)
+    assert delivery.reason == "held for a person"
+    assert scene.counts(run_id) == {"unknown": 1}
+
+
 def test_a_late_refusal_gives_its_slot_back(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
     lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"), parts_done=0)
@@ -187,7 +204,7 @@ def _settle_from(scene: Scene, source: DeliveryState, state: DeliveryState) -> N
     )
     due_at = T0 if state is D.READY else None
     reachable = {to for (at, _), to in DELIVERY.table.items() if at is source}
-    allowed = source in (D.SENDING, D.UNKNOWN) and state in reachable | {source, D.SENDING}
+    allowed = source in (D.SENDING, D.UNKNOWN) and state in reachable | {D.SENDING}
 
     result = scene.settle(lane, settlement(delivery_id, run_id, state, due_at=due_at))
 

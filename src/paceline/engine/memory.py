@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from paceline.core import usage as usages
-from paceline.core.calendar import day_start_of, week_start
+from paceline.core.calendar import day_start_of, next_day_start, week_start
 from paceline.core.errors import InputError, LeaseLost
+from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
 from paceline.core.model import Standing, Wait
 from paceline.core.pacer import Pacer
@@ -48,6 +49,14 @@ class Snapshot:
             week_at=self.week_at,
             week=self.week,
         )
+
+    @property
+    def recount_at(self) -> Instant:
+        """When the counts end, and the ledger has to be asked again: a clock that was set back
+        comes to a midnight twice, and then the new day is not a fresh one."""
+        policy = self.policy
+        capped = policy.daily or policy.weekly or policy.warmup is not None
+        return next_day_start(self.day_at, policy.day_zone) if capped else NEVER
 
     @property
     def standing(self) -> Standing:
@@ -104,6 +113,7 @@ class LaneMemory:
     __slots__ = (
         "account",
         "agenda",
+        "began_at",
         "pacer",
         "policy",
         "recount_at",
@@ -114,6 +124,8 @@ class LaneMemory:
     )
 
     def __init__(self, snapshot: Snapshot, journal: Journal) -> None:
+        self.began_at = snapshot.now
+        """When this lane was taken up here."""
         self.usage = snapshot.usage()
         self.waiting_for: Wait | None = None
         # The error windows are kept in the order in which their runs were last settled.
@@ -129,6 +141,7 @@ class LaneMemory:
         self.revision = snapshot.row.revision
         self.stopped = restored.stopped
         self.usage = snapshot.usage(known)
+        self.recount_at = snapshot.recount_at
         self.agenda = Agenda(restored.runs, self.account.id, self.policy, journal, served)
 
     def checkpoint(self) -> str:

@@ -22,7 +22,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
-from paceline.engine.late import ASK_AGAIN_US, not_ended
+from paceline.engine.late import ASK_AGAIN_US, HOLD_US, NOT_ENDED, not_ended
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import (
     Capabilities,
@@ -189,6 +189,10 @@ async def resolve(
     over_at = lost.at + CLEAN_UP_US
     if lost.started_at is None:
         over_at += timeouts[intent.policy_id]
+    if NOT_ENDED in delivery.reason:
+        # When it was written down its call lived on, perhaps in a process that has lost the lane
+        # and not its life: as long as it lives it moves the doubt ahead, so we give it the time.
+        over_at = max(over_at, memory.began_at + HOLD_US)
     certain = context.clock.now() >= over_at and not living
     if capabilities.finds:
         found = await _ask(context, memory, driver, delivery)
@@ -204,6 +208,8 @@ async def resolve(
     ask_at = next_ask_at(lost.at, now) if capabilities.finds else None
     if living:
         ask_at = min(now + ASK_AGAIN_US, ask_at or now + ASK_AGAIN_US)
+    elif now < over_at:
+        ask_at = over_at
     if ask_at is None and memory.policy.on_unknown == "resend" and again:
         bound.warning("no answer can be had, sending again as the policy says")
         return await doubt.go_on("sent again while in doubt", climbs=True)

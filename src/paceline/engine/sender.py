@@ -1,8 +1,8 @@
 """Sending: from a delivery that may go to an outcome that has landed.
 
-Prepares a part (text, media), has its intent committed, looks once more at the clock, and calls
-the provider. Calls may run beside each other; what they answer lands in a list that only the
-lane's own step takes up, so nothing here changes what the lane remembers behind its back.
+Prepares a part, has its intent committed, looks once more at the clock, and calls the provider.
+Calls may run beside each other; what they answer lands in a list that only the lane's own step
+takes up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from paceline.engine import lane_writes
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import within_time
 from paceline.engine.last_look import forbidden
-from paceline.engine.late import ASK_AGAIN_US, KEPT_US, NOT_ENDED, LateCall
+from paceline.engine.late import ASK_AGAIN_US, KEPT_US, NOT_ENDED, LateCall, not_ended
 from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -80,7 +80,7 @@ class Sender:
 
     @property
     def under_way(self) -> bool:
-        """Whether the provider still has to answer something, or its answer to be taken up."""
+        """Whether an answer is awaited, or has to be taken up."""
         return bool(self._calls or self._landed)
 
     def writes_to(self, target: str) -> bool:
@@ -260,7 +260,8 @@ class Sender:
         try:
             return await within_time(self._begin(flight, message, begun), timeout_us, leave)
         except TimeoutError:
-            return outcomes.unknown(f"no answer within {timeout_us / SECOND:g} s")
+            reason = f"no answer within {timeout_us / SECOND:g} s"
+            return outcomes.unknown(not_ended(reason) if flight.left else reason)
         except Exception as error:
             # A driver must answer with an outcome. When it raises instead, the message may be
             # out or not: only "unknown" is honest.
@@ -270,6 +271,7 @@ class Sender:
     def _leave(self, flight: Flight, key: str, call: asyncio.Future[Any]) -> None:
         """A call does not end: the flight lands in doubt, and the call is watched on its own."""
         context, memory = self._context, self._memory
+        flight.left = True
         late = LateCall(
             key=key,
             call=call,

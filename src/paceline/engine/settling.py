@@ -37,6 +37,8 @@ class Flight:
     term: int = 0
     """Of the process's lease, when the intent was made."""
     started_at: Instant | None = None
+    left: bool = False
+    """Whether its call did not end when it was called off, and lives on."""
     handle: str | None = None
     """The provider's handle of the media that the part was sent with."""
     fresh: bool = False

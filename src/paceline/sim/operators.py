@@ -14,14 +14,17 @@ from typing import Any
 from paceline.core.errors import InputError, StoreUnavailable
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Part
-from paceline.core.states import AccountState, CampaignState
+from paceline.core.states import AccountState, CampaignState, RunState
 from paceline.engine import queries
 from paceline.engine.commands import accounts, campaigns, control
 from paceline.engine.commands.accounts import AccountChange, House
-from paceline.engine.ports import Store, Tx
+from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.providers.sandbox import MemoryEffects
 from paceline.sim.process import Surroundings
 from paceline.sim.worlds import World
+
+REPLIES = "(replies)"
+"""The standing campaign of what conversations answer."""
 
 OUT_OF_SERVICE = (AccountState.PAUSED, AccountState.SUSPENDED)
 
@@ -34,6 +37,8 @@ class Silence:
     account: str | None = None
     campaign: str | None = None
     until_at: Instant | None = None
+    for_good: bool = False
+    """Cancelled or removed: nobody can take it back."""
 
 
 @dataclass(slots=True)
@@ -77,6 +82,16 @@ class Operators:
             ("suppresses somebody", self._suppress),
             (f"sends from {account}", lambda: self._send(account)),
             (f"changes {account}", lambda: self._change(account)),
+            (f"answers from {account}", lambda: self._answer(account)),
+            *self._drastic(account, campaign),
+        ]
+
+    def _drastic(self, account: str, campaign: str) -> list[tuple[str, Callable[[], None]]]:
+        if not self.world.drastic:
+            return []
+        return [
+            (f"cancels {campaign}", lambda: self._cancel(campaign)),
+            (f"removes {account}", lambda: self._remove(account)),
         ]
 
     def _say(self, order: Callable[[Tx, Instant], Any]) -> Instant:
@@ -112,6 +127,8 @@ class Operators:
 
     def _end(self, at: Instant, *, account: str | None = None, campaign: str | None = None) -> None:
         for silence in self.silences:
+            if silence.for_good:
+                continue
             if silence.until_at is None and (silence.account, silence.campaign) == (
                 account,
                 campaign,
@@ -120,7 +137,7 @@ class Operators:
 
     def _suppress(self) -> None:
         mailing = self.rng.choice(self.world.mailings)
-        address = f"{mailing.name}-{self.rng.randrange(mailing.targets):05}"
+        address = mailing.address(self.rng.randrange(mailing.targets))
         at = self._say(lambda tx, now: tx.suppressions.add(address, "asked us", "operator", now))
         self.around.witness.suppressed_at.setdefault(address, at)
 
@@ -135,6 +152,24 @@ class Operators:
         )
         self.direct += 1
 
+    def _answer(self, account: str) -> None:
+        """A reply, as a conversation makes one: it waits for neither hours nor spacing."""
+        target, text = f"answer-{self.direct:05}", [Part("text", "thank you").to_mapping()]
+        self._say(lambda tx, now: _add_reply(tx, account, target, text, now))
+        self.direct += 1
+
+    def _cancel(self, name: str) -> None:
+        at = self._say(lambda tx, now: campaigns.cancel(tx, name, now))
+        self.silences.append(Silence(at, campaign=name, for_good=True))
+
+    def _remove(self, name: str) -> None:
+        """Never the last one, or there would be nothing left to see."""
+        with self.store.read() as tx:
+            if sum(account.removed_at is None for account in tx.accounts.list()) < 2:
+                raise InputError("the last account stays")
+        at = self._say(lambda tx, now: accounts.remove(tx, name, now, cancel=True))
+        self.silences.append(Silence(at, account=name, for_good=True))
+
     def _change(self, account: str) -> None:
         """Limits become a little stricter or laxer, in force before the next message."""
         rate = self.rng.choice(("10/min", "15/min burst 2", "45/min"))
@@ -143,25 +178,55 @@ class Operators:
 
     # ------------------------------------------------------------------ putting things right
 
-    def put_right(self) -> None:
-        """Whatever only a person can end: pauses, suspensions, and doubts, truly resolved."""
+    def put_right(self, *, doubts: bool = True) -> None:
+        """Whatever only a person can end: pauses, suspensions, and doubts, truly resolved.
+
+        Doubts only after a while: what is on the wire yet is nowhere to be seen.
+        """
         with self.store.read() as tx:
             stopped = tx.settings.stopped() is not None
-            out = [a.name for a in tx.accounts.list() if a.state in OUT_OF_SERVICE]
+            there = {a.id: a for a in tx.accounts.list() if a.removed_at is None}
             paused = [c.name for c in tx.campaigns.list() if c.state is CampaignState.PAUSED]
-            doubts = list(queries.unknown_deliveries(tx))
+            unknown = list(queries.unknown_deliveries(tx)) if doubts else []
         if stopped:
             self._go_on()
-        for name in out:
-            self._resume_account(name)
+        for account in there.values():
+            if account.state in OUT_OF_SERVICE:
+                self._resume_account(account.name)
         for name in paused:
             self._resume_campaign(name)
         held = {effect.key for effect in self.effects.all() if effect.accepted}
-        for doubt in doubts:
+        for doubt in unknown:
             if doubt.due_at is not None:
                 continue  # the engine is still asking by itself
             arrived = f"sim-{doubt.id}-{doubt.parts_done}" in held
-            self._resolve(doubt.id, "sent" if arrived else "resend")
+            otherwise: control.Resolved = "resend" if doubt.account_id in there else "failed"
+            self._resolve(doubt.id, "sent" if arrived else otherwise)
 
     def _resolve(self, delivery_id: int, verdict: control.Resolved) -> None:
         self._say(lambda tx, now: control.resolve_unknown(tx, delivery_id, verdict, now))
+
+
+def _add_reply(tx: Tx, name: str, target: str, content: list[dict[str, Any]], now: Instant) -> None:
+    account = accounts.find(tx, name)
+    tx.lanes.touch(account.id, now)
+    campaign = tx.campaigns.find(REPLIES)
+    if campaign is None:
+        campaign = tx.campaigns.add(name=REPLIES, kind="direct", content=[], settings={}, at=now)
+        tx.campaigns.move(campaign.id, "launch", at=now)
+        tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=now)
+    (run,) = tx.runs.of_campaign(campaign.id)
+    tx.deliveries.add_one(
+        NewDelivery(
+            run_id=run.id,
+            account_id=account.id,
+            position=run.total,
+            target=target,
+            scheduled_at=now,
+            due_at=now,
+            content=content,
+            action="reply",
+            reply=True,
+        ),
+        now,
+    )

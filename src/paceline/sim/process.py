@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
-from paceline.core.errors import StoreUnavailable
+from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal
-from paceline.engine.ports import Store
+from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
@@ -68,13 +69,17 @@ class Process:
         self.name = name
         self.skew = skew
         self.alive = True
+        self.gone = asyncio.Event()
+        """Set when it has ended, however it did."""
         self._moving: asyncio.Event | None = None
+        self._unheard: list[Callable[[], None]] = []
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
         wire = Wire(self, around.provider)
         watch = CommitWatch(around.trace, name)
+        self.store = PortStore(around.store, around.trace, name)
         self.journal = GroupJournal(
-            around.store,
+            self.store,
             clock,
             writer=PortRunner(self),
             reader=PortRunner(self, writes=False),
@@ -93,6 +98,7 @@ class Process:
         self._main = asyncio.get_running_loop().create_task(
             self.supervisor.run(), name=f"process {name}", context=context
         )
+        self._main.add_done_callback(lambda _: self.gone.set())
         around.trace.note(name, "starts")
 
     def _clock(self) -> SystemClock:
@@ -102,33 +108,50 @@ class Process:
             time_ns=lambda: (true.now() + self.skew.us) * 1_000,
             monotonic_ns=lambda: true.monotonic_us() * 1_000,
             sleep=self._sleep,
+            call_later=self._call_later,
         )
+
+    def _call_later(self, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._ring, callback)
+
+    def _ring(self, callback: Callable[[], None]) -> None:
+        """A timer goes off: now, or when the process moves again, or never if it is dead."""
+        if self._moving is not None:
+            self._unheard.append(callback)
+        elif self.alive:
+            callback()
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self.pass_gate()
 
-    @property
-    def ended(self) -> bool:
-        return self._main.done()
+    def begin_to_stop(self) -> None:
+        """As a deploy does it (SIGTERM): what has started may finish."""
+        if self.alive:
+            self.around.trace.note(self.name, "is stopped")
+            self.supervisor.stop()
 
     async def stop(self) -> None:
         """End in good order; a defect that ended the supervisor comes out here."""
         self.supervisor.stop()
         await asyncio.wait({self._main})
-        if self.alive:
-            self._main.result()
-            await self.journal.close()
-        self.alive = False
+        await self.leave()
 
-    def leave_ended(self) -> None:
-        """It ended by itself: at its start, because the database was away. Anything else is a
-        defect, and comes out here."""
+    async def leave(self) -> None:
+        """It has ended, by itself or because it was told to: the machine forgets it.
+
+        At its start it ends when the database is away. Any other error is a defect, and comes out
+        here. Whatever it left running ends with it.
+        """
+        if not self.alive:
+            return
         try:
             self._main.result()
         except StoreUnavailable as error:
             self.around.trace.note(self.name, "ends", str(error))
+        await self.journal.close()
         self.alive = False
+        self._drop()
 
     # ------------------------------------------------------------------ what befalls it
 
@@ -139,10 +162,14 @@ class Process:
         self.alive = False
         self.around.trace.note(self.name, "crashes", where)
         self.around.witness.crashes += 1
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
         if self._moving is not None:
             self._moving.set()
+        self._drop()
+        self.gone.set()
+
+    def _drop(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
         for task in loop.unfinished(self):
             task.cancel()
 
@@ -158,6 +185,9 @@ class Process:
         if self._moving is not None:
             self._moving.set()
             self._moving = None
+            unheard, self._unheard = self._unheard, []
+            for callback in unheard:
+                self._ring(callback)
             if self.alive:
                 self.around.trace.note(self.name, "goes on")
 
@@ -170,6 +200,44 @@ class Process:
     def refuse_dead(self) -> None:
         if not self.alive:
             raise asyncio.CancelledError
+
+
+INSIDE = (Commit.BUSY, Commit.CONFLICT, Commit.ROW)
+"""What strikes within a transaction, so that only the journal can know what to make of it."""
+
+
+class PortStore:
+    """The shared store as one process meets it: others may be in its way."""
+
+    def __init__(self, store: Store, trace: Trace, name: str) -> None:
+        self._store = store
+        self._trace = trace
+        self._name = name
+        self.next_fate = Commit.WELL
+
+    @contextmanager
+    def write(self) -> Iterator[Tx]:
+        fate, self.next_fate = self.next_fate, Commit.WELL
+        if fate is Commit.BUSY:
+            self._trace.note(self._name, "store", "is busy")
+            raise StoreBusy("somebody else holds the file")
+        with self._store.write() as tx:
+            yield tx
+            if fate is Commit.CONFLICT:
+                self._trace.note(self._name, "store", "undoes a commit that was in the way")
+                raise StoreConflict("somebody else was in the way")
+            if fate is Commit.ROW:
+                self._trace.note(self._name, "store", "undoes a commit that waited for a row")
+                raise RowBusy("somebody else holds a row")
+
+    def read(self) -> AbstractContextManager[Tx]:
+        return self._store.read()
+
+    def analyse(self) -> None:
+        self._store.analyse()
+
+    def close(self) -> None:
+        return
 
 
 class PortRunner:
@@ -188,6 +256,9 @@ class PortRunner:
             await process.pass_gate()
         fate = weather.commit() if self._writes else Commit.WELL
         process.around.witness.refuse_if_away()
+        if fate in INSIDE:
+            process.store.next_fate = fate
+            fate = Commit.WELL
         if fate is not Commit.WELL:
             return await self._struck(fate, function)
         result = function()

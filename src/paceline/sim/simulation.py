@@ -8,41 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from contextvars import copy_context
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
-from paceline.core.model import Content, Target
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
 from paceline.engine import queries
-from paceline.engine.campaign_spec import CampaignSpec
-from paceline.engine.catalogue import Catalogue
 from paceline.engine.clock import LoopClock
-from paceline.engine.commands import accounts, campaigns
-from paceline.engine.commands.accounts import House, NewAccount
-from paceline.engine.ports import Delivery, Run, Store, Tx
-from paceline.engine.supervisor import SupervisorOptions
-from paceline.providers.registry import Registry
-from paceline.providers.sandbox import MemoryEffects, SandboxProvider
+from paceline.engine.ports import Delivery, Run
 from paceline.sim.checks import Evidence, Violation, judge
 from paceline.sim.checks.evidence import OVER
 from paceline.sim.loop import VirtualLoop, run_virtual
-from paceline.sim.operators import OUT_OF_SERVICE, Operators
-from paceline.sim.process import Process, Skew, Surroundings
+from paceline.sim.operators import OUT_OF_SERVICE
+from paceline.sim.process import Skew
+from paceline.sim.stage import Stage, blank_database, set_stage
 from paceline.sim.trace import Trace
-from paceline.sim.weather import CLIMATES, Faults, Weather
-from paceline.sim.witness import Witness
-from paceline.sim.worlds import Mailing, World, draw_world
+from paceline.sim.weather import Faults
+from paceline.sim.worlds import World, draw_world
 from paceline.store.database import open_store
 
 LOOK_EVERY_US = 20 * MINUTE
 """How often people put things right while everything comes to rest."""
-
-DRIFT_US = 200 * MILLISECOND
-"""By how much the clocks of a fleet differ all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +49,6 @@ class Verdict:
     """The trace around each violation."""
 
 
-@dataclass(slots=True)
-class Stage:
-    """The running world: what is shared, who runs, and who gives orders."""
-
-    world: World
-    around: Surroundings
-    operators: Operators
-    effects: MemoryEffects
-    house: House
-    rng: Callable[[str], random.Random]
-    processes: dict[str, Process] = field(default_factory=dict)
-    skews: dict[str, Skew] = field(default_factory=dict)
-    born: int = 0
-    over: bool = False
-
-
 def simulate(seed: int, *, world: str = "any", faults: Faults = "heavy") -> Verdict:
     """Play one seed to its end and judge it."""
     return play(seed, draw_world(world, _stream(seed)("world"), faults), faults)
@@ -89,8 +62,10 @@ def perform(seed: int, world: World, faults: Faults) -> tuple[Verdict, Evidence]
     """The same, with everything that the verdict rests on."""
     with TemporaryDirectory(prefix="paceline-sim-") as folder:
         rng = _stream(seed)
+        path = Path(folder) / "sim.db"
+        path.write_bytes(blank_database())
         return run_virtual(
-            _play(seed, world, faults, Path(folder) / "sim.db"),
+            _play(seed, world, faults, path),
             start_at=world.start_at,
             chance=rng("schedule") if faults != "none" else None,
         )
@@ -109,7 +84,7 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
     database = clock.now if world.fleet else lambda: clock.now() + machine.us
     store = open_store(str(path), clock=database, durable=False)
     try:
-        stage = _set(world, faults, rng, clock, store, trace)
+        stage = set_stage(world, faults, rng, clock, store, trace)
         if not world.fleet:
             stage.skews = {f"process-{n}": machine for n in range(world.processes)}
         await _perform(stage)
@@ -130,92 +105,41 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
     return verdict, evidence
 
 
-def _set(
-    world: World,
-    faults: Faults,
-    rng: Callable[[str], random.Random],
-    clock: LoopClock,
-    store: Store,
-    trace: Trace,
-) -> Stage:
-    """Accounts, campaigns and people; nobody runs yet."""
-    effects = MemoryEffects()
-    provider = SandboxProvider(clock, effects)
-    house = House(Registry([provider]), Catalogue())
-    witness = Witness(clock, store, trace)
-    weather = Weather(CLIMATES[faults], rng("weather"))
-    around = Surroundings(clock, store, provider, witness, weather, trace, copy_context())
-    operators = Operators(around, world, house, effects, rng("operators"))
-    with store.write() as tx:
-        tx.settings.put("instance", "sim")
-        for sender in world.senders:
-            new = NewAccount(
-                sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
-            )
-            accounts.add(tx, new, house, clock.now())
-        for mailing in world.mailings:
-            _create(tx, mailing, house, clock.now())
-    return Stage(world, around, operators, effects, house, rng)
-
-
-def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
-    spec = CampaignSpec(
-        name=mailing.name,
-        accounts=mailing.senders,
-        content=Content(mailing.parts),
-        action=mailing.action,
-        window=mailing.window,
-        at_close=mailing.at_close,
-        priority=mailing.priority,
-        start_at=now + mailing.launched_after_us,
-    )
-    targets = [Target(f"{mailing.name}-{number:05}") for number in range(mailing.targets)]
-    campaigns.create(tx, spec, targets, house.providers, now)
-    campaigns.launch(tx, mailing.name, now)
-
-
 # ---------------------------------------------------------------------- the play
 
 
 async def _perform(stage: Stage) -> None:
     for number in range(stage.world.processes):
-        _start(stage, f"process-{number}")
+        stage.start(f"process-{number}")
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     loop.at_turn = lambda turn: _strike(stage)
-    troubles = [asyncio.ensure_future(_keep_running(stage))]
-    if not stage.around.weather.clear:
-        troubles.append(asyncio.ensure_future(_set_clocks(stage)))
-        if stage.world.operated:
-            troubles.append(asyncio.ensure_future(_give_orders(stage)))
+    keepers = [
+        asyncio.ensure_future(_keep_running(stage, name)) for name in sorted(stage.processes)
+    ]
+    troubles = [asyncio.ensure_future(trouble) for trouble in _troubles(stage)]
     await asyncio.sleep(stage.world.lasts_us / SECOND)
-    for trouble in troubles[1:]:
+    for trouble in troubles:
         trouble.cancel()
     stage.around.weather.clear_up()
     loop.at_turn = None
     for skew in stage.skews.values():
         skew.us = 0
     await _come_to_rest(stage)
-    troubles[0].cancel()
+    for keeper in keepers:
+        if not keeper.cancel():
+            keeper.result()  # a defect ended what it looked after
     for process in stage.processes.values():
         await process.stop()
 
 
-def _start(stage: Stage, name: str) -> None:
-    stage.born += 1
-    drift = stage.rng(f"drift {name}").randint(-DRIFT_US, DRIFT_US)
-    skew = stage.skews.setdefault(name, Skew(drift if stage.world.fleet else 0))
-    stage.processes[name] = Process(
-        stage.around,
-        name,
-        skew,
-        stage.rng(f"process {stage.born}"),
-        SupervisorOptions(
-            name=name,
-            poll_us=stage.world.poll_us,
-            park_after_us=stage.world.park_after_us,
-        ),
-    )
+def _troubles(stage: Stage) -> Iterator[Coroutine[Any, Any, None]]:
+    if stage.around.weather.clear:
+        return
+    yield _set_clocks(stage)
+    yield _deploy(stage)
+    if stage.world.operated:
+        yield _give_orders(stage)
 
 
 def _strike(stage: Stage) -> None:
@@ -227,18 +151,27 @@ def _strike(stage: Stage) -> None:
             weather.choose(alive).crash("while it waited")
 
 
-async def _keep_running(stage: Stage) -> None:
-    """Whoever looks after the machines starts again what has died, after a while."""
+async def _keep_running(stage: Stage, name: str) -> None:
+    """Whoever looks after a machine starts again what has ended there, after a while."""
     weather = stage.around.weather
     while True:
-        await asyncio.sleep(1)
-        for name, process in sorted(stage.processes.items()):
-            if not process.alive:
-                if not weather.clear:
-                    await asyncio.sleep(weather.up_to(weather.climate.restart_us) / SECOND)
-                _start(stage, name)
-            elif process.ended:
-                process.leave_ended()
+        process = stage.processes[name]
+        await process.gone.wait()
+        await process.leave()
+        away_us = SECOND if weather.clear else weather.up_to(weather.climate.restart_us)
+        await asyncio.sleep(away_us / SECOND)
+        stage.start(name)
+
+
+async def _deploy(stage: Stage) -> None:
+    """Now and then everything is told to stop, one after the other, and started anew."""
+    weather = stage.around.weather
+    every_us = min(weather.climate.deploy_every_us, stage.world.lasts_us)
+    while every_us:
+        await asyncio.sleep(weather.after(every_us) / SECOND)
+        for name in sorted(stage.processes):
+            stage.processes[name].begin_to_stop()
+            await asyncio.sleep(weather.up_to(weather.climate.restart_us) / SECOND)
 
 
 async def _set_clocks(stage: Stage) -> None:
@@ -271,10 +204,11 @@ async def _give_orders(stage: Stage) -> None:
 
 async def _come_to_rest(stage: Stage) -> None:
     """Fair weather: people put right what only they can, until nothing is left to do."""
-    give_up_at = stage.around.clock.now() + stage.world.calm_us
-    while stage.around.clock.now() < give_up_at:
+    calm_at = stage.around.clock.now()
+    give_up_at = calm_at + stage.world.calm_us
+    while (now := stage.around.clock.now()) < give_up_at:
         if stage.world.tended:
-            stage.operators.put_right()
+            stage.operators.put_right(doubts=now > calm_at)
         if not _left(stage):
             stage.over = True
             return
@@ -330,7 +264,9 @@ def _evidence(stage: Stage) -> Evidence:
         silences=stage.operators.silences,
         ended_at=stage.around.clock.now(),
         came_to_rest=stage.over,
-        resends=any(policy.on_unknown == "resend" for policy in policies.values()),
+        heard=witness.heard,
+        loaded=witness.loaded,
+        started_at=world.start_at,
     )
 
 

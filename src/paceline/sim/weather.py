@@ -36,6 +36,9 @@ class Commit(Enum):
     UNHEARD = auto()  # it is stored, and the answer is lost
     AWAY = auto()  # the database goes away for a while
     STANDSTILL = auto()  # the process is paused between the commit and its answer
+    BUSY = auto()  # somebody else holds the file for longer than we wait
+    CONFLICT = auto()  # somebody else was in the way: all of it is undone
+    ROW = auto()  # one row is held by somebody else for long
 
 
 class Call(Enum):
@@ -47,6 +50,8 @@ class Call(Enum):
     CRASH_AFTER = auto()
     CUT = auto()  # the connection breaks while the message is on its way
     STANDSTILL = auto()
+    RAISES = auto()  # the driver fails before anything is on its way
+    STUBBORN = auto()  # the driver hears of no cancellation, and delivers in its own time
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,11 @@ class Climate:
 
     commits: tuple[tuple[Commit, float], ...] = ()
     calls: tuple[tuple[Call, float], ...] = ()
+    opens: float = 0.0
+    """Logins that take long, and every other one of them fails in the end."""
+    login_us: int = 20 * SECOND
+    stubborn_us: int = 6 * MINUTE
+    """How long a call that nobody can call off takes at most."""
     crash_per_turn: float = 0.0
     slow: float = 0.0
     """Visits to the store that take their time."""
@@ -65,6 +75,8 @@ class Climate:
     """How long, on average, between two settings of the clock; 0 for never."""
     farthest_step_us: int = 0
     operator_every_us: int = 0
+    deploy_every_us: int = 0
+    """How long, on average, until all processes are stopped in good order; 0 for never."""
     restart_us: int = MINUTE
     """How long a crashed process stays away at most."""
 
@@ -79,6 +91,9 @@ CLIMATES: dict[Faults, Climate] = {
             (Commit.UNHEARD, 1 / 2_000),
             (Commit.AWAY, 1 / 8_000),
             (Commit.STANDSTILL, 1 / 8_000),
+            (Commit.BUSY, 1 / 4_000),
+            (Commit.CONFLICT, 1 / 2_000),
+            (Commit.ROW, 1 / 4_000),
         ),
         calls=(
             (Call.CRASH_BEFORE, 1 / 1_000),
@@ -86,7 +101,10 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.CRASH_AFTER, 1 / 1_000),
             (Call.CUT, 1 / 300),
             (Call.STANDSTILL, 1 / 1_000),
+            (Call.RAISES, 1 / 1_000),
+            (Call.STUBBORN, 1 / 1_000),
         ),
+        opens=1 / 50,
         crash_per_turn=1 / 50_000,
         slow=1 / 50,
         slowest_us=2 * SECOND,
@@ -95,6 +113,7 @@ CLIMATES: dict[Faults, Climate] = {
         step_every_us=12 * HOUR,
         farthest_step_us=10 * MINUTE,
         operator_every_us=2 * HOUR,
+        deploy_every_us=24 * HOUR,
     ),
     "heavy": Climate(
         commits=(
@@ -104,6 +123,9 @@ CLIMATES: dict[Faults, Climate] = {
             (Commit.UNHEARD, 1 / 250),
             (Commit.AWAY, 1 / 800),
             (Commit.STANDSTILL, 1 / 800),
+            (Commit.BUSY, 1 / 400),
+            (Commit.CONFLICT, 1 / 200),
+            (Commit.ROW, 1 / 400),
         ),
         calls=(
             (Call.CRASH_BEFORE, 1 / 150),
@@ -111,7 +133,10 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.CRASH_AFTER, 1 / 150),
             (Call.CUT, 1 / 60),
             (Call.STANDSTILL, 1 / 100),
+            (Call.RAISES, 1 / 200),
+            (Call.STUBBORN, 1 / 80),
         ),
+        opens=1 / 10,
         crash_per_turn=1 / 8_000,
         slow=1 / 10,
         slowest_us=12 * SECOND,
@@ -120,6 +145,7 @@ CLIMATES: dict[Faults, Climate] = {
         step_every_us=2 * HOUR,
         farthest_step_us=3 * HOUR,
         operator_every_us=20 * MINUTE,
+        deploy_every_us=8 * HOUR,
     ),
 }
 
@@ -166,6 +192,12 @@ class Weather:
 
     def call(self) -> Call:
         return self._drawn(self.climate.calls, Call.WELL)
+
+    def login(self) -> tuple[int, bool]:
+        """How long a login takes beside what the provider takes for it, and whether it works."""
+        if not self.climate.opens or self._rng.random() >= self.climate.opens:
+            return 0, True
+        return self.up_to(self.climate.login_us), self._rng.random() < 0.5
 
     def crashes_now(self) -> bool:
         chance = self.climate.crash_per_turn

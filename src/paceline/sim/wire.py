@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from paceline.core.errors import ProviderError
+from paceline.core.instants import SECOND
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import (
     Account,
@@ -40,8 +42,16 @@ class Wire:
         return self._provider.check(settings)
 
     async def open(self, account: Account) -> Driver:
+        process, around = self._process, self._process.around
+        takes_us, works = around.weather.login()
+        if takes_us:
+            around.trace.note(process.name, "wire", f"logs {account.name} in for {takes_us} us")
+            await asyncio.sleep(takes_us / SECOND)
+        if not works:
+            await process.pass_gate()
+            raise ProviderError("the login failed")
         driver = await self._provider.open(account)
-        await self._process.pass_gate()
+        await process.pass_gate()
         return WireDriver(self._process, account.name, driver)
 
 
@@ -67,6 +77,11 @@ class WireDriver:
             process.crash("before a call")
             raise asyncio.CancelledError
         around.witness.see_call(process, self._account, message)
+        if fate is Call.RAISES:
+            around.trace.note(process.name, "wire", f"fails before {message.key}")
+            raise RuntimeError("the driver has a defect")
+        if fate is Call.STUBBORN:
+            await self._dawdle(around.weather.up_to(around.weather.climate.stubborn_us))
         sending = asyncio.get_running_loop().create_task(
             self._driver.send(message), context=around.outside
         )
@@ -83,10 +98,26 @@ class WireDriver:
             process.crash("after a call")
             raise asyncio.CancelledError
         await process.pass_gate()
+        if fate is not Call.STUBBORN:  # nobody waited for that one any more
+            around.witness.see_answer(process, self._account, message, outcome)
         return outcome
+
+    async def _dawdle(self, us: int) -> None:
+        """As a driver in whose library nobody can be reached: it hears of no cancellation, only
+        the end of its process ends it."""
+        process, clock = self._process, self._process.around.clock
+        until_at = clock.now() + us
+        process.around.trace.note(process.name, "wire", f"hears nothing for {us} us")
+        while clock.now() < until_at and process.alive:
+            try:
+                await asyncio.sleep((until_at - clock.now()) / SECOND)
+            except asyncio.CancelledError:
+                continue
+        await process.pass_gate()
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         self._process.refuse_dead()
+        self._process.around.witness.see_upload(self._process, self._account, media)
         answer = await self._driver.upload(media, content)
         await self._process.pass_gate()
         return answer

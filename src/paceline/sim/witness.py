@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import Instant
+from paceline.core.outcome import Outcome
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import CallFacts, Message, Store
+from paceline.engine.ports import CallFacts, Media, Message, Store, Upload
 from paceline.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -40,6 +41,32 @@ class Seen:
     """The gap to keep after this call, as the database has it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer that asks for time, as it reached the process that had called."""
+
+    at: Instant
+    clock_at: Instant
+    process: str
+    account: str
+    key: str
+    generation: int | None
+    """Under which the call was made."""
+    retry_after_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One upload of a file, and what the tables knew of an earlier one in that moment."""
+
+    at: Instant
+    clock_at: Instant
+    process: str
+    account: str
+    media_id: str
+    known: Upload | None
+
+
 class Witness:
     """Everything that was seen in one world."""
 
@@ -49,6 +76,8 @@ class Witness:
         self._trace = trace
         self._away_until_at: Instant = 0
         self.calls: list[Seen] = []
+        self.heard: list[Heard] = []
+        self.loaded: list[Loaded] = []
         self.crashes = 0
         self.suppressed_at: dict[str, Instant] = {}
         """When an address was suppressed by an operator: the instant of the commit."""
@@ -74,6 +103,35 @@ class Witness:
                 facts=facts,
                 gap_us=gap_us,
             )
+        )
+
+    def see_answer(
+        self, process: Process, account: str, message: Message, outcome: Outcome
+    ) -> None:
+        """What a process was told to wait for; the last call of that key was its own."""
+        if outcome.retry_after_us is None or not process.alive:
+            return
+        call = next(call for call in reversed(self.calls) if call.key == message.key)
+        self._trace.note(process.name, "is told", f"to wait {outcome.retry_after_us} us")
+        self.heard.append(
+            Heard(
+                at=self._clock.now(),
+                clock_at=process.now(),
+                process=process.name,
+                account=account,
+                key=message.key,
+                generation=None if call.facts is None else call.facts.generation,
+                retry_after_us=outcome.retry_after_us,
+            )
+        )
+
+    def see_upload(self, process: Process, account: str, media: Media) -> None:
+        with self._store.read() as tx:
+            row = tx.accounts.find(account)
+            known = None if row is None else tx.media.upload_of(row.id, media.id)
+        self._trace.note(process.name, "uploads", f"{media.name} on {account}")
+        self.loaded.append(
+            Loaded(self._clock.now(), process.now(), process.name, account, media.id, known)
         )
 
     # ------------------------------------------------------------------ the database's absences

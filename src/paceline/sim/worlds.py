@@ -42,6 +42,13 @@ class Mailing:
     at_close: AtClose = "resume"
     priority: int = 0
     launched_after_us: int = 0
+    audience: str = ""
+    """Whose addresses: mailings that name the same one write to the same people."""
+    recipient_hours: str | None = None
+    expire_after_us: int | None = None
+
+    def address(self, number: int) -> str:
+        return f"{self.audience or self.name}-{number:05}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,8 @@ class World:
     park_after_us: int = 2 * MINUTE
     operated: bool = True
     """Whether operators pause, resume, stop, suppress and change limits meanwhile."""
+    drastic: bool = False
+    """Whether they cancel campaigns and remove accounts as well."""
     tended: bool = True
     """Whether people put right in the end what only they can."""
 
@@ -229,12 +238,141 @@ def takeover(rng: random.Random, faults: Faults) -> World:
     )
 
 
+def gallery(rng: random.Random, faults: Faults) -> World:
+    """Captioned pictures: uploaded once, sent often, and gone from the provider after a while."""
+    caption = Part("media", "look, {{ target }}", media="picture.png")
+    expires = rng.choice(("none", "90s", "4m", "20m"))
+    senders = tuple(
+        Sender(
+            f"number-{number}",
+            {"rate": rng.choice(("40/min", "20/min burst 2")), "timeout": "15s"},
+            preset="whatsapp-established",
+            settings={
+                "latency": "100ms..1s",
+                "handle_expires": expires,
+                "upload_latency": rng.choice(("100ms..400ms", "2s..20s")),
+                "upload_failure_rate": 0 if faults == "none" else 0.2,
+                **MOODS[faults],
+            },
+        )
+        for number in range(rng.randint(1, 3))
+    )
+    names = tuple(sender.name for sender in senders)
+    parts = rng.choice(((caption,), (_TEXT, caption), (caption, _TEXT)))
+    return World(
+        "gallery",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(3, 8) * MINUTE,
+        calm_us=2 * DAY,
+        senders=senders,
+        mailings=(Mailing("pictures", names, rng.randint(20, 40), parts=parts),),
+        processes=rng.randint(1, 3),
+        fleet=rng.random() < 0.5,
+    )
+
+
+_CHARACTERS: tuple[Mapping[str, Any], ...] = (
+    {"finds": False},
+    {"find_lag": "5m"},
+    {"proves_absence": False},
+    {"deduplicates": True},
+    {"throttle_every": 9, "retry_after": "90s"},
+    {"throttle_every": 7, "retry_after": "none"},
+    {"quota_per_minute": 6},
+    {"quota_per_day": 15},
+    {"ban_after": 8, "ban_for": "5m"},
+    {"ban_after": 12, "ban_for": "30m", "finds": False},
+    {"timeout_latency": "3m"},
+)
+"""Providers as they are: some cannot be asked, some lag behind, some lose patience."""
+
+
+def moods(rng: random.Random, faults: Faults) -> World:
+    """Every account at a provider of another character, and some owners who would rather send
+    twice than not at all."""
+    senders = tuple(
+        Sender(
+            f"lane-{number}",
+            {
+                "rate": rng.choice(("20/min", "30/min burst 2", "12/min")),
+                "timeout": rng.choice(("10s", "30s")),
+                "concurrency": rng.choice((1, 1, 3)),
+                "on_unknown": rng.choice(("hold", "hold", "resend")),
+                "retry": rng.choice(("1m,5m,15m", "3s doubling")),
+            },
+            settings={"latency": "10ms..4s", **MOODS[faults], **rng.choice(_CHARACTERS)},
+        )
+        for number in range(rng.randint(2, 4))
+    )
+    names = tuple(sender.name for sender in senders)
+    return World(
+        "moods",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(4, 10) * MINUTE,
+        calm_us=4 * DAY,
+        senders=senders,
+        mailings=(Mailing("word", names, rng.randint(30, 60), parts=_PARTS[: rng.randint(1, 2)]),),
+        processes=rng.randint(2, 3),
+        fleet=rng.random() < 0.5,
+        poll_us=5 * SECOND,
+        drastic=rng.random() < 0.5,
+    )
+
+
+def people(rng: random.Random, faults: Faults) -> World:
+    """Two campaigns to the same people: who have hours of their own, lose interest, and are not
+    written to too often; from accounts that are still young."""
+    senders = tuple(
+        Sender(
+            f"young-{number}",
+            {
+                "rate": "30/min",
+                "per_recipient": rng.choice(("1/20m", "2/hour", "1/day")),
+                "warmup": rng.choice(("6 +50%/day to 40", "15 +20%/day to 30")),
+                "zone": rng.choice(ZONES),
+            },
+            settings={"latency": "50ms..2s", **MOODS[faults]},
+        )
+        for number in range(rng.randint(1, 2))
+    )
+    names = tuple(sender.name for sender in senders)
+    hours = rng.choice((None, "Mon-Sun 07:00-20:00", "Mon-Sat 09:00-12:00 13:00-21:00"))
+    expire_after_us = rng.choice((None, 2 * HOUR, 2 * DAY))
+    mailings = tuple(
+        Mailing(
+            name,
+            names,
+            rng.randint(10, 24),
+            audience="person",
+            recipient_hours=hours,
+            expire_after_us=expire_after_us,
+            launched_after_us=rng.randint(0, 10) * MINUTE,
+        )
+        for name in ("news", "offer")
+    )
+    return World(
+        "people",
+        rng.choice(STARTS),
+        lasts_us=rng.randint(1, 4) * HOUR,
+        calm_us=40 * DAY,
+        senders=senders,
+        mailings=mailings,
+        processes=rng.randint(1, 2),
+        fleet=rng.random() < 0.5,
+        poll_us=MINUTE,
+        drastic=rng.random() < 0.5,
+    )
+
+
 WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "mail": mail,
     "groups": groups,
     "campaign": campaign,
     "caps": caps,
     "takeover": takeover,
+    "gallery": gallery,
+    "moods": moods,
+    "people": people,
 }
 ANY = "any"
 """Instead of a name: each seed chooses its world."""

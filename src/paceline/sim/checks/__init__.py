@@ -16,6 +16,8 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
     "never unrecorded": messages.unrecorded,
     "never lost": messages.lost,
     "never over": limits.over,
+    "never impatient": limits.impatient,
+    "never wasteful": limits.wasteful,
     "never out of hours": time.out_of_hours,
     "never too close": order.too_close,
     "never to the suppressed": messages.to_the_suppressed,

@@ -13,7 +13,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery, Run
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.operators import Silence
-from paceline.sim.witness import Seen
+from paceline.sim.witness import Heard, Loaded, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,12 @@ class Evidence:
     ended_at: Instant
     came_to_rest: bool
     """Whether everything had come to its end when the world did."""
-    resends: bool = False
-    """Whether a policy chooses to risk sending twice."""
+    heard: Sequence[Heard] = ()
+    """Answers that asked for time."""
+    loaded: Sequence[Loaded] = ()
+    """Uploads of files."""
+    started_at: Instant = 0
+    """When the world began, and all its accounts with it."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:
@@ -65,6 +69,38 @@ class Evidence:
             if effect.kind == "send" and effect.accepted:
                 found[effect.key].append(effect)
         return found
+
+    @cached_property
+    def _taken(self) -> set[tuple[str, Instant]]:
+        """The calls that led to something: by key, the last one before each effect."""
+        made: dict[str, list[Instant]] = defaultdict(list)
+        for call in self.calls:
+            made[call.key].append(call.at)
+        return {
+            (key, max(at for at in made[key] if at <= effect.called_at))
+            for key, held in self.accepted.items()
+            for effect in held
+        }
+
+    def was_taken(self, call: Seen) -> bool:
+        """Whether the provider took what this very call brought."""
+        return (call.key, call.at) in self._taken
+
+    @cached_property
+    def by_id(self) -> dict[int, Delivery]:
+        return {delivery.id: delivery for delivery in self.deliveries}
+
+    @cached_property
+    def may_come_twice(self) -> set[str]:
+        """Keys whose every call was made for somebody who would rather send twice than not."""
+        policies: dict[str, list[Policy | None]] = defaultdict(list)
+        for call in self.calls:
+            policies[call.key].append(self.policy_of(call))
+        return {
+            key
+            for key, under in policies.items()
+            if all(policy is not None and policy.on_unknown == "resend" for policy in under)
+        }
 
     def policy_of(self, call: Seen) -> Policy | None:
         """The limits under which a call was made; None if nothing is written of it."""

@@ -1,15 +1,20 @@
-"""Never over: rates in every interval, and counts by day and week, counted one by one."""
+"""Never over, never impatient, never wasteful: whatever can be counted, counted one by one."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
 
-from paceline.core.policy import Policy
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.policy import Policy, Warmup
 from paceline.sim.checks.evidence import Evidence, Violation, lasting_us, words
 from paceline.sim.checks.time import day_of, monday_of
 from paceline.sim.witness import Seen
+
+CHOSEN_US = SECOND
+"""From the choice of a message to its intent."""
 
 
 def over(evidence: Evidence) -> Iterator[Violation]:
@@ -17,6 +22,7 @@ def over(evidence: Evidence) -> Iterator[Violation]:
         for policy, stretch in _under_one_policy(evidence, calls):
             yield from _too_fast(policy, stretch)
         yield from _over_a_cap(evidence, calls)
+        yield from _too_often(evidence, calls)
 
 
 def _under_one_policy(
@@ -57,28 +63,86 @@ def _too_fast(policy: Policy, calls: Sequence[Seen]) -> Iterator[Violation]:
 
 
 def _over_a_cap(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """A slot belongs to the day of the call that the provider took, by the caller's clock; one
+    that was refused comes back."""
     used: Counter[tuple[object, ...]] = Counter()
-    known: set[str] = set()
     for call in calls:
         policy = evidence.policy_of(call)
-        if policy is None or call.facts is None or call.key in known:
+        if policy is None or call.facts is None or not evidence.was_taken(call):
             continue
-        if call.key not in evidence.accepted:
-            continue  # a slot that was refused comes back
-        known.add(call.key)
         action, zone = call.facts.action or "", policy.day_zone
         for caps, period in ((policy.daily, day_of), (policy.weekly, monday_of)):
             cap = caps.get(action)
+            if period is day_of and policy.warmup is not None and not call.facts.reply:
+                ramp = _ramp(policy.warmup, evidence.started_at, call, zone)
+                cap = ramp if cap is None else min(cap, ramp)
             if cap is None:
                 continue
-            place = (period.__name__, period(_counted_at(evidence, call), zone), action)
+            place = (period.__name__, period(call.clock_at, zone), action)
             used[place] += 1
             if used[place] > cap:
                 text = f"{used[place]} of {cap} {action} on {call.account}: {place[0]} {place[1]}"
                 yield Violation("never over", text, call.at, words(call))
 
 
-def _counted_at(evidence: Evidence, call: Seen) -> int:
-    """By the caller's clock, at the call that the provider took: the last one of that key."""
-    effect = evidence.accepted[call.key][0]
-    return effect.called_at + call.clock_at - call.at
+def _ramp(warmup: Warmup, since_at: Instant, call: Seen, zone: str) -> int:
+    """What a young account may send that day: so much more each day, rounded down."""
+    days = max(0, (day_of(call.clock_at, zone) - day_of(since_at, zone)).days)
+    grown = warmup.start * Fraction(10_000 + warmup.grow.basis_points, 10_000) ** days
+    return min(warmup.limit, int(grown))
+
+
+def _too_often(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """Nobody is written to more often than the account may; answers were asked for."""
+    taken: dict[str, list[Seen]] = defaultdict(list)
+    for call in calls:
+        policy = evidence.policy_of(call)
+        if policy is None or call.facts is None or call.facts.reply or call.part > 0:
+            continue
+        frequency, earlier = policy.per_recipient, taken[call.target]
+        if frequency is not None:
+            recent = [
+                one
+                for one in earlier
+                if one.key != call.key and lasting_us(one, call) < frequency.per_us
+            ]
+            if len(recent) >= frequency.count:
+                text = f"{call.key} is one too many for {call.target}: {frequency}"
+                yield Violation("never over", text, call.at, words(call))
+        if evidence.was_taken(call):
+            earlier.append(call)
+
+
+def impatient(evidence: Evidence) -> Iterator[Violation]:
+    """Whoever was asked to wait calls nobody meanwhile.
+
+    Judged for the lane that heard it. What it was about to call for just then may go.
+    """
+    for heard in evidence.heard:
+        for call in evidence.by_account.get(heard.account, ()):
+            facts = call.facts
+            if call.at <= heard.at or facts is None or facts.generation != heard.generation:
+                continue
+            if facts.intent_at is None or facts.intent_at <= heard.clock_at + CHOSEN_US:
+                continue
+            waited_us = max(call.at - heard.at, call.clock_at - heard.clock_at)
+            if waited_us < heard.retry_after_us:
+                text = (
+                    f"{call.key} went {waited_us} us after {heard.key} on {call.account}, which "
+                    f"was told to wait {heard.retry_after_us} us"
+                )
+                yield Violation("never impatient", text, call.at, words(call))
+
+
+def wasteful(evidence: Evidence) -> Iterator[Violation]:
+    """A file is uploaded only when no good handle of it is written down."""
+    for load in evidence.loaded:
+        known = load.known
+        if known is None:
+            continue
+        if known.expires_at is not None:
+            margin_us = min(5 * MINUTE, (known.expires_at - known.uploaded_at) // 4)
+            if known.expires_at - margin_us <= max(load.at, load.clock_at):
+                continue
+        text = f"{load.process} uploaded for {load.account} again, which has {known.handle}"
+        yield Violation("never wasteful", text, load.at, (load.account,))

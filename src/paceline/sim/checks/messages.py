@@ -17,10 +17,8 @@ SHOWN = 20
 
 def twice(evidence: Evidence) -> Iterator[Violation]:
     """No part of a delivery is accepted twice by the provider."""
-    if evidence.resends:
-        return
     for key, held in sorted(evidence.accepted.items()):
-        if len(held) > 1:
+        if len(held) > 1 and key not in evidence.may_come_twice:
             instants = ", ".join(str(effect.at) for effect in held)
             yield Violation(
                 "never twice",

@@ -24,7 +24,10 @@ def out_of_hours(evidence: Evidence) -> Iterator[Violation]:
             continue
         run = evidence.runs[facts.run_id]
         window = None if run.window is None else _hours(run.window)
-        for hours, whose in ((policy.hours, call.account), (window, run.campaign)):
+        delivery = evidence.by_id[call.delivery_id]
+        theirs = None if delivery.recipient_hours is None else _hours(delivery.recipient_hours)
+        kept = ((policy.hours, call.account), (window, run.campaign), (theirs, call.target))
+        for hours, whose in kept:
             if hours is not None and not is_open(hours, call.clock_at):
                 here = wall(call.clock_at, hours.zone)
                 text = f"{call.key} started {here:%a %H:%M:%S}, out of the hours of {whose}"
@@ -32,6 +35,10 @@ def out_of_hours(evidence: Evidence) -> Iterator[Violation]:
         closes_at = run.closes_at
         if closes_at is not None and call.clock_at >= closes_at:
             text = f"{call.key} started at {call.clock_at}, its window closed at {closes_at}"
+            yield Violation("never out of hours", text, call.at, words(call))
+        expires_at = delivery.expires_at
+        if expires_at is not None and call.clock_at >= expires_at:
+            text = f"{call.key} started at {call.clock_at}, it had expired at {expires_at}"
             yield Violation("never out of hours", text, call.at, words(call))
 
 

@@ -1,0 +1,132 @@
+"""Setting the stage: a world's accounts, campaigns, files and people, before anybody runs.
+
+Played it is in ``simulation.py``. What is written here goes through the same commands as an
+operator's own wishes do.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from paceline.core.instants import MILLISECOND, Instant
+from paceline.core.model import Content, Target
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.catalogue import Catalogue
+from paceline.engine.clock import LoopClock
+from paceline.engine.commands import accounts, campaigns
+from paceline.engine.commands.accounts import House, NewAccount
+from paceline.engine.ports import Store, Tx
+from paceline.engine.supervisor import SupervisorOptions
+from paceline.providers.registry import Registry
+from paceline.providers.sandbox import MemoryEffects, SandboxProvider
+from paceline.sim.operators import Operators
+from paceline.sim.process import Process, Skew, Surroundings
+from paceline.sim.trace import Trace
+from paceline.sim.weather import CLIMATES, Faults, Weather
+from paceline.sim.witness import Witness
+from paceline.sim.worlds import ZONES, Mailing, World
+from paceline.store.database import open_store
+
+DRIFT_US = 200 * MILLISECOND
+"""By how much the clocks of a fleet differ all the time."""
+
+PICTURE = b"a picture, as far as anybody can tell"
+
+
+@cache
+def blank_database() -> bytes:
+    """An empty database, made once: laying its tables takes longer than many a world."""
+    with TemporaryDirectory(prefix="paceline-sim-") as folder:
+        path = Path(folder) / "blank.db"
+        open_store(str(path), clock=lambda: 0, durable=False).close()
+        return path.read_bytes()
+
+
+@dataclass(slots=True)
+class Stage:
+    """The running world: what is shared, who runs, and who gives orders."""
+
+    world: World
+    around: Surroundings
+    operators: Operators
+    effects: MemoryEffects
+    house: House
+    rng: Callable[[str], random.Random]
+    processes: dict[str, Process] = field(default_factory=dict)
+    skews: dict[str, Skew] = field(default_factory=dict)
+    born: int = 0
+    over: bool = False
+
+    def start(self, name: str) -> None:
+        """A process of that name, on the machine of that name."""
+        self.born += 1
+        drift = self.rng(f"drift {name}").randint(-DRIFT_US, DRIFT_US)
+        skew = self.skews.setdefault(name, Skew(drift if self.world.fleet else 0))
+        self.processes[name] = Process(
+            self.around,
+            name,
+            skew,
+            self.rng(f"process {self.born}"),
+            SupervisorOptions(
+                name=name,
+                poll_us=self.world.poll_us,
+                park_after_us=self.world.park_after_us,
+            ),
+        )
+
+
+def set_stage(
+    world: World,
+    faults: Faults,
+    rng: Callable[[str], random.Random],
+    clock: LoopClock,
+    store: Store,
+    trace: Trace,
+) -> Stage:
+    """Accounts, campaigns and people; nobody runs yet."""
+    effects = MemoryEffects()
+    provider = SandboxProvider(clock, effects)
+    house = House(Registry([provider]), Catalogue())
+    witness = Witness(clock, store, trace)
+    weather = Weather(CLIMATES[faults], rng("weather"))
+    around = Surroundings(clock, store, provider, witness, weather, trace, copy_context())
+    operators = Operators(around, world, house, effects, rng("operators"))
+    with store.write() as tx:
+        tx.settings.put("instance", "sim")
+        for sender in world.senders:
+            new = NewAccount(
+                sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
+            )
+            accounts.add(tx, new, house, clock.now())
+        for mailing in world.mailings:
+            _create(tx, mailing, house, clock.now())
+    return Stage(world, around, operators, effects, house, rng)
+
+
+def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
+    spec = CampaignSpec(
+        name=mailing.name,
+        accounts=mailing.senders,
+        content=Content(mailing.parts),
+        action=mailing.action,
+        window=mailing.window,
+        at_close=mailing.at_close,
+        priority=mailing.priority,
+        start_at=now + mailing.launched_after_us,
+        recipient_hours=mailing.recipient_hours,
+        expire_after_us=mailing.expire_after_us,
+    )
+    stored = {name: tx.media.put(name, "image/png", PICTURE, now).id for name in spec.media}
+    spec = spec.with_media(stored)
+    targets = [
+        Target(mailing.address(number), {"zone": ZONES[number % len(ZONES)]})
+        for number in range(mailing.targets)
+    ]
+    campaigns.create(tx, spec, targets, house.providers, now)
+    campaigns.launch(tx, mailing.name, now)

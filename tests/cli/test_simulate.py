@@ -1,0 +1,156 @@
+"""``paceline simulate``: the report, a broken promise, and a campaign played before its launch."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from paceline.core.instants import SECOND, Instant, parse_instant, to_datetime
+from paceline.engine import clock as clocks
+from paceline.sim import process
+from tests.cli.conftest import NOW, CommandLine, StillClock
+from tests.sim.twins import the_intent_comes_after_the_effect
+
+KEYS = {"seeds", "events", "crashes", "account_days", "violations", "trace"}
+
+
+@pytest.fixture(autouse=True)
+def always_that_sunday(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forecast begins now. The simulated processes have their own clocks, imported above."""
+    assert process.SystemClock is clocks.SystemClock
+    monkeypatch.setattr(clocks, "SystemClock", lambda: StillClock(NOW))
+
+
+def people(paceline: CommandLine, count: int) -> None:
+    rows = "\n".join(f"person-{number}" for number in range(count))
+    paceline.write("people.csv", f"address\n{rows}\n")
+
+
+def campaign(paceline: CommandLine, accounts: str, more: str = "") -> str:
+    text = f'name = "opening"\naccounts = [{accounts}]\naudience = "people.csv"\n{more}\n'
+    path = paceline.write("opening.toml", f'{text}[[parts]]\ntext = "Hello"\n')
+    return str(path)
+
+
+def test_the_report_as_text(paceline: CommandLine) -> None:
+    answer = paceline.ok("simulate", "--seeds", "2", "--world", "campaign", "--workers", "1")
+    first, broken, trace = answer.out.splitlines()
+    assert first.startswith("2 worlds with heavy faults: ")
+    assert broken == "broken promises: none"
+    assert trace.startswith("trace ") and len(trace) == len("trace ") + 64
+
+
+def test_the_report_as_json_is_nothing_else(paceline: CommandLine) -> None:
+    words = ("simulate", "--seeds", "2", "--world", "campaign", "--workers", "1", "--json")
+    answer = paceline.ok(*words)
+    assert set(answer.json) == KEYS
+    assert answer.json["seeds"] == 2
+    assert answer.json["violations"] == []
+    assert answer.json["events"] > 0 and answer.json["account_days"] > 0
+    assert paceline.ok(*words).json == answer.json
+
+
+def test_another_beginning_gives_other_worlds(paceline: CommandLine) -> None:
+    words = ("simulate", "--seeds", "1", "--world", "campaign", "--json")
+    first, other = paceline.ok(*words), paceline.ok(*words, "--from", "7")
+    assert first.json["trace"] != other.json["trace"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--world", "campain"), "there is no world 'campain'"),
+        (("--faults", "many"), "faults cannot be 'many'"),
+        (("--seeds", "0"), "greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_exist_is_refused(
+    paceline: CommandLine, words: tuple[str, ...], complaint: str
+) -> None:
+    answer = paceline("simulate", *words)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert complaint in answer.err
+
+
+def test_nothing_is_stored(paceline: CommandLine) -> None:
+    paceline.ok("simulate", "--seeds", "1", "--world", "campaign")
+    assert list(paceline.folder.iterdir()) == []
+
+
+def test_a_broken_promise_is_told_with_the_way_to_see_it_again(
+    paceline: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    the_intent_comes_after_the_effect(monkeypatch)
+    words = ("simulate", "--seeds", "1", "--from", "3", "--world", "campaign", "--faults", "none")
+    answer = paceline(*words, "--json")
+    assert answer.code == 1
+    violations = json.loads(answer.out)["violations"]
+    assert {violation["seed"] for violation in violations} == {3}
+    assert {"seed", "invariant", "detail"} == set(violations[0])
+    assert "never unrecorded" in {violation["invariant"] for violation in violations}
+    assert "seed 3: never unrecorded: process-" in answer.err
+    assert "calls        delivery 1 part 0 on line-0" in answer.err
+    replay = "replay: paceline simulate --seeds 1 --from 3 --faults none --world campaign"
+    assert answer.err.splitlines()[-1] == replay
+
+
+# ---------------------------------------------------------------------- a campaign of one's own
+
+
+def instant(text: str) -> Instant:
+    return parse_instant(text)
+
+
+def test_a_hundred_at_forty_a_minute_take_two_minutes_and_a_half(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 100)
+    answer = paceline.ok("simulate", "-f", campaign(paceline, '"shop"'), "--seeds", "2", "--json")
+    told = answer.json
+    assert (told["campaign"], told["total"], told["sent"]) == ("opening", 100, 100)
+    took_us = instant(told["done_at"]["latest"]) - NOW
+    assert 148.5 * SECOND <= took_us <= 155 * SECOND
+    assert told["violations"] == []
+    (account,) = told["accounts"]
+    assert (account["name"], account["total"], account["sent"]) == ("shop", 100, 100)
+    assert account["limits"] == ["rate 40/min"]
+
+
+def test_fifty_at_twenty_a_day_are_done_on_the_third_day(paceline: CommandLine) -> None:
+    words = ("account", "add", "sales", "--provider", "sandbox", "--set", "rate=6/min")
+    paceline.ok(*words, "--set", "daily.message=20", "--set", "zone=UTC")
+    people(paceline, 50)
+    told = paceline.ok(
+        "simulate", "-f", campaign(paceline, '"sales"'), "--seeds", "1", "--json"
+    ).json
+    done = to_datetime(instant(told["done_at"]["latest"]))
+    assert done.date() == to_datetime(NOW).date() + timedelta(days=2)
+    assert told["accounts"][0]["most_per_day"] == 20
+
+
+def test_an_account_that_dies_halfway_is_told(paceline: CommandLine) -> None:
+    for name in ("shop", "team"):
+        paceline.ok("account", "add", name, "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 40)
+    file = campaign(paceline, '"shop", "team"')
+    death = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json["if_an_account_dies"]
+    assert (death["account"], death["after"]) == ("shop", 10)
+    assert (death["sent"], death["left"]) == (30, 10)
+    answer = paceline.ok("simulate", "-f", file, "--seeds", "1")
+    assert "if shop dies halfway (banned after 10 messages):" in answer.out
+    assert "30 of 40 are sent, 10 wait for it to come back" in answer.out
+
+
+def test_an_account_that_does_not_exist(paceline: CommandLine) -> None:
+    people(paceline, 3)
+    answer = paceline("simulate", "-f", campaign(paceline, '"shop"'))
+    assert answer.code != 0
+    assert "shop" in answer.complaint
+
+
+def test_a_forecast_changes_nothing(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 3)
+    before = paceline.counts()
+    paceline.ok("simulate", "-f", campaign(paceline, '"shop"'), "--seeds", "1")
+    assert paceline.counts() == before

@@ -1,0 +1,76 @@
+"""Small worlds for the broken twins: quick to play, and made for one kind of trouble each."""
+
+from dataclasses import replace
+from typing import Any
+
+from paceline.core.hours import Hours
+from paceline.core.instants import HOUR, MINUTE, SECOND, parse_instant
+from paceline.core.model import Part
+from paceline.sim.weather import MOODS, Faults
+from paceline.sim.worlds import Mailing, Sender, World
+
+START = parse_instant("2026-03-02T08:58:00Z")
+PARTS = (Part("text", "hello {{ target }}"), Part("text", "and one more thing"))
+
+
+def quick(
+    policy: dict[str, Any],
+    *,
+    accounts: int = 3,
+    targets: int = 40,
+    mood: Faults = "heavy",
+    provider: dict[str, Any] | None = None,
+    **mailing: Any,
+) -> World:
+    """A few lanes, three processes that quarrel over them, and a few minutes of bad weather."""
+    senders = tuple(
+        Sender(
+            f"lane-{number}",
+            policy,
+            settings={"latency": "10ms..2s", **MOODS[mood], **(provider or {})},
+        )
+        for number in range(accounts)
+    )
+    names = tuple(account.name for account in senders)
+    return World(
+        "quick",
+        START,
+        lasts_us=6 * MINUTE,
+        calm_us=6 * HOUR,
+        senders=senders,
+        mailings=(Mailing("word", names, targets, **mailing),),
+        processes=3,
+        fleet=True,
+        poll_us=5 * SECOND,
+        operated=False,
+    )
+
+
+SLOW = quick({"rate": "2/min"}, targets=30)
+"""A token takes longer than it takes to miss a process: a takeover comes in between."""
+RATE = quick({"rate": "20/min", "timeout": "10s"})
+PARTED = quick({"rate": "30/min", "timeout": "10s"}, parts=PARTS)
+SPACED = quick({"spacing": "20s..2m"}, accounts=4, targets=24, mood="light")
+BATCHED = quick({"spacing": "2s", "batch": "4 then 90s"}, accounts=4, targets=60, mood="light")
+SOON = replace(quick({"rate": "20/min"}, mood="none"), calm_us=HOUR)
+"""Nothing lasts longer than an hour but what is stuck."""
+CALM = replace(SOON, lasts_us=2 * MINUTE, calm_us=MINUTE)
+BUSY = quick({"rate": "30/min"}, accounts=5, targets=150, mood="none")
+THROTTLED = quick({"rate": "30/min"}, provider={"throttle_every": 5, "retry_after": "90s"})
+PICTURES = quick({"rate": "30/min"}, parts=(Part("media", "look", media="picture.png"),))
+CAPPED = replace(
+    quick({"daily": {"message": 6}, "rate": "20/min"}, targets=30, mood="none"),
+    calm_us=2 * HOUR,
+    start_at=parse_instant("2026-03-02T23:50:00Z"),
+)
+"""What today has no room for goes a few minutes later, after midnight."""
+EVERY_OTHER_MINUTE = "Mon-Sun 08:00-08:59 09:00-09:01 09:02-09:03 09:04-09:05 09:06-18:00 UTC"
+CLOSING = quick({"rate": "30/min", "hours": EVERY_OTHER_MINUTE}, targets=120, mood="none")
+WINDOWED = quick(
+    {"rate": "30/min"}, targets=120, mood="none", window=Hours.parse(EVERY_OTHER_MINUTE)
+)
+ORDERED = replace(
+    quick({"rate": "12/min"}, accounts=1, targets=60, mood="light"),
+    lasts_us=8 * MINUTE,
+    operated=True,
+)

@@ -1,0 +1,207 @@
+"""Each checker by itself: what it must report, and the near miss that it must let pass."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.core.instants import DAY, HOUR
+from paceline.core.states import DeliveryState
+from paceline.sim.checks import CHECKS
+from paceline.sim.checks.messages import UNDER_WAY_US
+from paceline.sim.operators import Silence
+from paceline.sim.witness import Heard, Loaded
+from tests.sim.evidence import (
+    DELIVERY,
+    MINUTE,
+    NOON,
+    RUN,
+    SECOND,
+    broken,
+    call,
+    effect,
+    evidence,
+    replace,
+)
+
+
+def test_a_quiet_world_breaks_no_promise() -> None:
+    assert broken(evidence(call(1), call(2, MINUTE))) == set()
+
+
+def test_a_part_that_was_taken_twice() -> None:
+    first, second = call(1), call(1, MINUTE)
+    assert "never twice" in broken(evidence(first, second))
+    refused = effect(second, accepted=False, answer="rejected")
+    assert broken(evidence(first, second, effects=[effect(first), refused])) == set()
+
+
+def test_taken_twice_where_everybody_would_rather_have_it_so() -> None:
+    assert broken(evidence(call(1), call(1, MINUTE), policy={"on_unknown": "resend"})) == set()
+
+
+@pytest.mark.parametrize(
+    "fact", [{"intent_at": None}, {"settled": True}, {"state": "ready"}], ids=str
+)
+def test_a_call_that_is_not_on_record(fact: dict[str, object]) -> None:
+    assert broken(evidence(call(1, **fact))) == {"never unrecorded"}
+
+
+def test_a_call_for_nothing_that_anybody_knows() -> None:
+    assert broken(evidence(call(1, facts=None))) == {"never unrecorded"}
+
+
+def test_a_delivery_that_is_gone() -> None:
+    assert broken(evidence(call(1), planned=2)) == {"never lost"}
+
+
+def test_a_delivery_that_exists_twice() -> None:
+    assert broken(evidence(call(1), deliveries=[DELIVERY, DELIVERY])) == {"never lost"}
+
+
+def test_a_delivery_that_is_said_to_be_sent() -> None:
+    assert broken(evidence(call(1), effects=[])) == {"never lost"}
+    failed = replace(DELIVERY, state=DeliveryState.FAILED)
+    assert broken(evidence(call(1), effects=[], deliveries=[failed])) == set()
+    assert broken(evidence(call(1), deliveries=[failed])) == {"never lost"}
+
+
+def test_a_delivery_of_which_a_part_is_missing() -> None:
+    whole, half = (call(1), call(1, SECOND, part=1)), (call(1),)
+    assert broken(evidence(*whole)) == set()
+    assert broken(evidence(*half, parts={1: 2})) == {"never lost"}
+
+
+def test_a_delivery_that_is_sending_for_ever() -> None:
+    sending = replace(DELIVERY, state=DeliveryState.SENDING)
+    assert broken(evidence(call(1), deliveries=[sending])) == {"never lost"}
+
+
+def test_a_world_that_does_not_come_to_rest() -> None:
+    ready = replace(DELIVERY, state=DeliveryState.READY)
+    found = list(CHECKS["never stuck"](evidence(deliveries=[ready], came_to_rest=False)))
+    assert [violation.concerns for violation in found] == [("1",)]
+    assert broken(evidence(call(1), came_to_rest=False)) == set()
+
+
+@given(st.integers(0, 5_000_000))
+def test_a_rate_is_kept_to_the_microsecond(after_us: int) -> None:
+    found = broken(evidence(call(1), call(2, after_us), policy={"rate": "60/min"}))
+    assert found == ({"never over"} if after_us < SECOND else set())
+
+
+@given(st.lists(st.integers(0, 3 * SECOND), min_size=1, max_size=12), st.integers(1, 4))
+def test_no_interval_holds_more_than_the_burst_and_the_rate(gaps: list[int], burst: int) -> None:
+    instants = [sum(gaps[:number]) for number in range(len(gaps) + 1)]
+    calls = [call(number, at) for number, at in enumerate(instants, start=1)]
+    over = any(
+        count > burst + (instants[first + count - 1] - instants[first]) / SECOND
+        for first in range(len(instants))
+        for count in range(1, len(instants) - first + 1)
+    )
+    found = broken(evidence(*calls, policy={"rate": f"60/min burst {burst}"}))
+    assert found == ({"never over"} if over else set())
+
+
+def test_a_clock_that_was_set_back_may_only_slow_down() -> None:
+    slow = call(2, SECOND, clock_at=NOON - HOUR)
+    assert broken(evidence(call(1), slow, policy={"rate": "60/min"})) == set()
+
+
+def test_one_more_than_a_day_has_room_for() -> None:
+    calls = [call(1), call(2, HOUR), call(3, 2 * HOUR)]
+    policy = {"daily": {"message": 2}, "zone": "UTC"}
+    assert broken(evidence(*calls, policy=policy)) == {"never over"}
+    tomorrow = [*calls[:2], call(3, 12 * HOUR)]
+    assert broken(evidence(*tomorrow, policy=policy)) == set()
+    returned = [effect(seen) for seen in calls[1:]]
+    failed = [replace(DELIVERY, id=1, state=DeliveryState.FAILED)]
+    rest = [replace(DELIVERY, id=number) for number in (2, 3)]
+    given_back = evidence(*calls, policy=policy, effects=returned, deliveries=failed + rest)
+    assert broken(given_back) == set()
+
+
+def test_one_more_than_a_week_has_room_for() -> None:
+    policy = {"weekly": {"message": 1}, "zone": "UTC"}
+    assert broken(evidence(call(1), call(2, 6 * DAY), policy=policy)) == {"never over"}
+    assert broken(evidence(call(1), call(2, 7 * DAY), policy=policy)) == set()
+
+
+@pytest.mark.parametrize(
+    ("hour", "found"), [(8, {"never out of hours"}), (9, set()), (18, {"never out of hours"})]
+)
+def test_business_hours_include_their_first_minute_and_not_their_end(
+    hour: int, found: set[str]
+) -> None:
+    seen = call(1, (hour - 12) * HOUR)
+    assert broken(evidence(seen, policy={"hours": "Mon-Fri 09:00-18:00 UTC"})) == found
+
+
+def test_a_window_that_has_closed() -> None:
+    run = replace(RUN, closes_at=NOON + MINUTE)
+    assert broken(evidence(call(1, MINUTE), runs={1: run})) == {"never out of hours"}
+    assert broken(evidence(call(1, MINUTE - 1), runs={1: run})) == set()
+    started = [call(1, MINUTE - 1), call(1, MINUTE, part=1)]
+    assert broken(evidence(*started, runs={1: run})) == set()
+
+
+def test_a_gap_that_was_drawn_is_kept() -> None:
+    before = call(1, gap_us=7 * SECOND)
+    policy = {"spacing": "5s..9s"}
+    assert broken(evidence(before, call(2, 7 * SECOND - 1), policy=policy)) == {"never too close"}
+    assert broken(evidence(before, call(2, 7 * SECOND), policy=policy)) == set()
+    assert broken(evidence(before, call(2, 1, reply=True), policy=policy)) == set()
+
+
+def test_a_batch_without_its_pause() -> None:
+    policy = {"spacing": "1s", "batch": "2 then 30s"}
+    calls = [call(number, number * SECOND) for number in (1, 2, 3)]
+    assert broken(evidence(*calls, policy=policy)) == {"never too close"}
+    paused = [*calls[:2], call(3, 33 * SECOND)]
+    assert broken(evidence(*paused, policy=policy)) == set()
+
+
+def test_parts_out_of_order() -> None:
+    assert broken(evidence(call(1, SECOND), call(1, part=1))) == {"never too close"}
+    assert broken(evidence(call(1), call(1, SECOND, part=1))) == set()
+
+
+def test_a_call_to_somebody_who_is_suppressed() -> None:
+    late = call(1, UNDER_WAY_US + 1)
+    assert broken(evidence(late, suppressed_at={"anna": NOON})) == {"never to the suppressed"}
+    assert broken(evidence(late, suppressed_at={"bob": NOON})) == set()
+    under_way = call(1, UNDER_WAY_US)
+    assert broken(evidence(under_way, suppressed_at={"anna": NOON})) == set()
+
+
+def test_a_call_under_an_old_generation() -> None:
+    assert broken(evidence(call(1, lane_generation=2))) == {"never by two"}
+    assert broken(evidence(call(1, lane_generation=2, generation=2))) == set()
+
+
+@pytest.mark.parametrize(
+    "silence",
+    [Silence(NOON), Silence(NOON, account="lane-0"), Silence(NOON, campaign="word")],
+    ids=["stopped", "account", "campaign"],
+)
+def test_a_start_while_everything_should_be_silent(silence: Silence) -> None:
+    late = call(1, UNDER_WAY_US + 1)
+    assert broken(evidence(late, silences=[silence])) == {"never against orders"}
+    over = replace(silence, until_at=NOON + UNDER_WAY_US)
+    assert broken(evidence(late, silences=[over])) == set()
+
+
+def test_the_silence_of_others_is_not_ours() -> None:
+    silences = [Silence(NOON, account="lane-1"), Silence(NOON, campaign="spring")]
+    assert broken(evidence(call(1, HOUR), silences=silences)) == set()
+
+
+def test_whoever_was_asked_to_wait() -> None:
+    first, later = call(1), call(2, 50 * SECOND)
+    heard = Heard(NOON, NOON, "process-0", "lane-0", first.key, 1, MINUTE)
+    assert broken(evidence(first, later, heard=[heard])) == {"never impatient"}
+    assert broken(evidence(first, call(2, MINUTE), heard=[heard])) == set()
+
+
+def test_an_upload_that_was_not_needed() -> None:
+    load = Loaded(NOON, NOON, "process-0", "lane-0", "media", None)
+    assert broken(evidence(loaded=[load])) == set()

@@ -1,0 +1,51 @@
+"""The checkers bite: every promise has engines that break it, and each of them is caught.
+
+The real engine passes exactly the seeds that its twin was played on, so what the checkers report
+is what was broken, and not the weather.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from paceline.sim.checks import CHECKS
+from paceline.sim.simulation import Verdict, play
+from tests.sim.twins import TWINS, Twin
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.configure(**before)
+
+
+def played(twin: Twin, seed: int, *, broken: bool) -> Verdict:
+    with pytest.MonkeyPatch.context() as patch:
+        if twin.provokes is not None:
+            twin.provokes(patch)
+        if broken:
+            twin.breaks(patch)
+        return play(seed, twin.world, twin.faults)
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_a_broken_engine_is_caught_where_the_real_one_passes(twin: Twin) -> None:
+    seeds = range(twin.first, twin.first + twin.within)
+    caught_at = None
+    for seed in seeds:
+        verdict = played(twin, seed, broken=True)
+        if any(violation.invariant == twin.promise for violation in verdict.violations):
+            caught_at = seed
+            break
+    assert caught_at is not None, f"'{twin.name}' is not caught within {twin.within} seeds"
+    for seed in range(twin.first, caught_at + 1):
+        verdict = played(twin, seed, broken=False)
+        assert not verdict.violations, (seed, verdict.violations[0], verdict.excerpts[0])
+
+
+def test_every_promise_has_an_engine_that_breaks_it() -> None:
+    assert {twin.promise for twin in TWINS} == set(CHECKS)
