@@ -1,8 +1,7 @@
 """Sending: from a delivery that may go to an outcome that has landed.
 
 Prepares a part, has its intent committed, looks once more at the clock, and calls the provider.
-Calls may run beside each other; what they answer lands in a list that only the lane's own step
-takes up.
+Calls may run beside each other; what they answer is taken up by the lane's own step alone.
 """
 
 from __future__ import annotations
