@@ -12,6 +12,7 @@ from paceline.core import usage as usages
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.model import Part
 from paceline.core.usage import Usage
+from paceline.engine.memory import take_snapshot
 from tests.engine.faults import TrippedStore, Wire
 from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
@@ -281,3 +282,34 @@ def test_a_handle_about_to_expire_is_replaced_in_time(worlds: Worlds, restarts: 
     world = worlds.fresh()
     world.play(script)
     assert world.counts_at_end == {"sent": 8}
+
+
+def test_the_pace_goes_on_from_the_call_though_only_its_intent_was_checkpointed(
+    worlds: Worlds,
+) -> None:
+    """A slow commit, then the call, then the lane is lost: its outcome is told by somebody who may
+    no longer write the usage. The next owner must not count from the intent."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"spacing": "5m", "rate": "1/min"}, latency="10ms")
+        world.campaign(2)
+        process = world.process()
+        await world.until(lambda: world.counts().get("sent") == 1)
+        await process.stop()
+        truth = checkpoint(world)
+        assert truth.last_at is not None
+        early = truth._replace(last_at=truth.last_at - 9 * SECOND, tat_at=truth.tat_at - 9 * SECOND)
+        account_id = world.account_now().id
+        world.write(lambda tx: tx.path._checkpoint([(account_id, usages.to_json(early))]))  # type: ignore[attr-defined]
+        snapshot = world.read(
+            lambda tx: take_snapshot(tx, account_id, world.clock.now(), begins=True)
+        )
+        # The intent was made as long before the call as the checkpoint says.
+        assert snapshot.usage().last_at == truth.last_at
+        assert snapshot.usage().tat_at == truth.tat_at
+        process = world.process("two")
+        await world.until_finished()
+        await process.stop()
+        assert gaps(world)[0] >= 5 * MINUTE
+
+    worlds.fresh().play(script)

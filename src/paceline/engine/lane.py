@@ -118,7 +118,7 @@ class Lane:
                 await self._wait(None)
 
     async def _begin(self) -> Sender:
-        snapshot = await self._snapshot()
+        snapshot = await self._snapshot(begins=True)
         self._memory = LaneMemory(snapshot, self._journal)
         self._timeout_us = snapshot.policy.timeout_us
         self._outbox = Outbox(self._context, self._memory, self._lease)
@@ -210,9 +210,11 @@ class Lane:
 
     # ------------------------------------------------------------------ coming and going
 
-    async def _snapshot(self) -> Snapshot:
+    async def _snapshot(self, *, begins: bool = False) -> Snapshot:
         now, account_id = self._clock.now(), self._lease.account_id
-        snapshot = await self._journal.read(lambda tx: take_snapshot(tx, account_id, now))
+        snapshot = await self._journal.read(
+            lambda tx: take_snapshot(tx, account_id, now, begins=begins)
+        )
         row = snapshot.row
         if (row.generation, row.owner) != (self._lease.generation, self._lease.process_id):
             raise LeaseLost("another process owns this lane now")

@@ -37,18 +37,28 @@ class Snapshot:
     day: Mapping[str, int]
     week_at: Instant
     week: Mapping[str, int]
+    last_calls: tuple[Instant | None, Instant | None] = (None, None)
+    """Of anything, and of anything but a reply; asked for when the lane begins."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
-        checkpoint = self.restored.checkpoint
-        base = known or (usages.decode(checkpoint) if checkpoint else Usage())
         return usages.recounted(
-            usages.plausible(base, self.policy, self.now),
+            usages.plausible(known or self._stored(), self.policy, self.now),
             day_at=self.day_at,
             day=self.day,
             week_at=self.week_at,
             week=self.week,
         )
+
+    def _stored(self) -> Usage:
+        """Usage as it was left. The checkpoint was written with the intent and the call came later;
+        whoever made it may have lost the lane before it could say so, but the ledger knows."""
+        checkpoint = self.restored.checkpoint
+        usage = usages.decode(checkpoint) if checkpoint else Usage()
+        for called_at, reply in zip(self.last_calls, (True, False), strict=True):
+            if called_at is not None and called_at > (usage.last_at or 0):
+                usage = usages.started(usage, called_at, self.policy, reply)
+        return usage
 
     @property
     def recount_at(self) -> Instant:
@@ -85,7 +95,7 @@ def _parsed(text: str) -> Policy:
     return Policy.from_mapping(json.loads(text))
 
 
-def take_snapshot(tx: Tx, account_id: int, now: Instant) -> Snapshot:
+def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = False) -> Snapshot:
     """Read an account's situation. Counting is bounded: only what has a cap is counted."""
     row = tx.lanes.get(account_id)
     restored = tx.path.restore(account_id)
@@ -104,7 +114,15 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant) -> Snapshot:
         day=tx.ledger.counts(account_id, day_at) if capped else {},
         week_at=week_at,
         week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
+        last_calls=_last_calls(tx, restored, account_id) if begins else (None, None),
     )
+
+
+def _last_calls(
+    tx: Tx, restored: Restored, account_id: int
+) -> tuple[Instant | None, Instant | None]:
+    last_at = (restored.checkpoint or {}).get("last_at")
+    return (None, None) if last_at is None else tx.ledger.last_calls(account_id, last_at)
 
 
 class LaneMemory:

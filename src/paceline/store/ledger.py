@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, case, func, select
 
 from paceline.core.instants import Instant
+from paceline.core.model import REPLY
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
 from paceline.store.base import Subject, storable, storable_or_none
@@ -26,6 +27,15 @@ _COUNTS = Prepared(
         .order_by(ledger.c.action)
     )
 )
+_LAST_CALLS = Prepared(
+    lambda _: select(
+        func.max(ledger.c.started_at),
+        func.max(case((ledger.c.action != REPLY, ledger.c.started_at))),
+    ).where(
+        ledger.c.account_id == bindparam("account_id"),
+        ledger.c.intent_at >= bindparam("since_at"),
+    )
+)
 
 
 class Ledger(Subject):
@@ -34,6 +44,15 @@ class Ledger(Subject):
     def counts(self, account_id: int, since_at: Instant) -> dict[str, int]:
         counted = _COUNTS.run(self._context, account_id=account_id, since_at=since_at)
         return {action: int(slots) for action, slots in counted.fetchall()}
+
+    def last_calls(
+        self, account_id: int, since_at: Instant
+    ) -> tuple[Instant | None, Instant | None]:
+        found = _LAST_CALLS.run(self._context, account_id=account_id, since_at=since_at).fetchone()
+        any_at: Instant | None
+        paced_at: Instant | None
+        any_at, paced_at = found
+        return any_at, paced_at
 
     def append(self, row: LedgerRow) -> bool:
         values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))

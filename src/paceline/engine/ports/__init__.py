@@ -9,6 +9,7 @@ Times are instants in µs. ``Tx.now`` is the database's own clock, which alone d
 
 from __future__ import annotations
 
+from paceline.engine.ports.audit import Audit
 from paceline.engine.ports.path import (
     Intent,
     LaneResult,
@@ -53,7 +54,6 @@ from paceline.engine.ports.store import (
 )
 from paceline.engine.ports.subjects import (
     Accounts,
-    Audit,
     Campaigns,
     Deliveries,
     Events,

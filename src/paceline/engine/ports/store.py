@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from paceline.core.instants import Instant
+from paceline.engine.ports.audit import Audit
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
 from paceline.engine.ports.subjects import (
     Accounts,
-    Audit,
     Campaigns,
     Deliveries,
     Events,

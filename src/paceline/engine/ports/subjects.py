@@ -9,7 +9,6 @@ from paceline.core.instants import Instant
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
 from paceline.engine.ports.records import (
     Account,
-    CallFacts,
     Campaign,
     Delivery,
     Event,
@@ -295,6 +294,13 @@ class Ledger(Protocol):
         """For outcomes settled outside a lane; a row that exists already is left alone."""
         ...
 
+    def last_calls(
+        self, account_id: int, since_at: Instant
+    ) -> tuple[Instant | None, Instant | None]:
+        """When the account's provider was last called under an intent made since then: for anything
+        at all, and for anything but a reply."""
+        ...
+
     def of_delivery(self, delivery_id: int) -> list[LedgerRow]: ...
 
     def walk(self, account_id: int, since_at: Instant = 0) -> Iterator[LedgerRow]:
@@ -366,34 +372,3 @@ class Events(Protocol):
     def latest(
         self, *, account_id: int | None = None, run_id: int | None = None, limit: int = 20
     ) -> list[Event]: ...
-
-
-class Audit(Protocol):
-    """Reads for ``verify`` that recount what the counters claim."""
-
-    def recount(self) -> list[str]:
-        """Every difference between counters, run totals and the deliveries themselves, in words."""
-        ...
-
-    def accepted_twice(self) -> list[tuple[int, int, int]]:
-        """Delivery, part and how often it was accepted, where that is more than once.
-
-        Outcomes and resolutions count alike; a doubt that was resolved as accepted is once.
-        """
-        ...
-
-    def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
-        """Deliveries whose intent came after their target's suppression, with both instants."""
-        ...
-
-    def uncounted(self) -> list[tuple[int, int]]:
-        """Delivery and part, where a part was accepted and its delivery does not know."""
-        ...
-
-    def misplaced(self) -> list[str]:
-        """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
-        ...
-
-    def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
-        """What is stored about a delivery while its provider is being called; None: nothing."""
-        ...

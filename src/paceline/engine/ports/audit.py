@@ -1,0 +1,39 @@
+"""What judges ask: reads that recount what is claimed, or look at the tables in one moment."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from paceline.core.instants import Instant
+from paceline.engine.ports.records import CallFacts
+
+
+class Audit(Protocol):
+    """Reads for ``verify`` that recount what the counters claim."""
+
+    def recount(self) -> list[str]:
+        """Every difference between counters, run totals and the deliveries themselves, in words."""
+        ...
+
+    def accepted_twice(self) -> list[tuple[int, int, int]]:
+        """Delivery, part and how often it was accepted, where that is more than once.
+
+        Outcomes and resolutions count alike; a doubt that was resolved as accepted is once.
+        """
+        ...
+
+    def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
+        """Deliveries whose intent came after their target's suppression, with both instants."""
+        ...
+
+    def uncounted(self) -> list[tuple[int, int]]:
+        """Delivery and part, where a part was accepted and its delivery does not know."""
+        ...
+
+    def misplaced(self) -> list[str]:
+        """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
+        ...
+
+    def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
+        """What is stored about a delivery while its provider is being called; None: nothing."""
+        ...
