@@ -10,9 +10,10 @@ import pytest
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.core.model import Part
+from paceline.core.states import DeliveryState
 from paceline.engine.leases import LEASE_US
 from tests.engine.doubles import Double, Watcher
-from tests.engine.faults import Standstill, intends
+from tests.engine.faults import Standstill, TrippedStore, intends
 from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
 
@@ -322,5 +323,36 @@ def test_an_outcome_that_comes_after_another_attempt_changes_nothing(worlds: Wor
         assert world.read(lambda tx: tx.deliveries.page()) == before
         await first.stop()
         await second.stop()
+
+    worlds.fresh().play(script)
+
+
+def test_what_was_intended_before_the_lease_ran_out_is_not_sent_after_it_was_renewed(
+    worlds: Worlds,
+) -> None:
+    """In between another process may have had the lane: by the time the answer to the intent's
+    commit comes, the lease looks safe again, but it is another term of it."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(3)
+        store = TrippedStore(world.store)
+        process = world.process(store=store)
+        intents = 0
+
+        def run_out_at_the_first_intent(number: int, moment: str) -> None:
+            nonlocal intents
+            sending = world.read(lambda tx: tx.runs.counts(1)[DeliveryState.SENDING])
+            if moment == "after" and sending and not intents:
+                intents += 1
+                process.supervisor._lease.term += 1
+
+        store.trip = run_out_at_the_first_intent
+        await world.until_finished()
+        await process.stop()
+        rows = world.read(lambda tx: tx.ledger.of_delivery(1))
+        assert [row.outcome for row in rows] == [None, "withdrawn", None, "accepted"]
+        assert rows[1].reason == "the lease had run out in between"
+        assert len(world.calls()) == 3
 
     worlds.fresh().play(script)

@@ -40,7 +40,7 @@ def simulate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play seeded worlds in which everything goes wrong, and judge them from the outside.
+    """Play worlds in which everything goes wrong, and judge them.
 
     The real engine and store run in virtual time, with crashes, lost leases, slow disks, clocks
     that are set and providers that fail. The same seed gives the same world on every machine.

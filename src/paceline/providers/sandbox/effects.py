@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -110,6 +110,8 @@ class MemoryEffects:
         self._effects: list[Effect] = []
 
     def record(self, effect: Effect) -> None:
+        if effect.number:  # it has its place in some log already, perhaps in this one
+            effect = replace(effect)
         # Nobody else has seen it yet, so it is numbered as it is: a copy for every send is dear.
         object.__setattr__(effect, "number", len(self._effects) + 1)
         self._effects.append(effect)
