@@ -23,7 +23,7 @@ from paceline.core.outcome import accepted
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import PAGE
+from paceline.engine.agenda import LARGEST_PAGE
 from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Account, Delivery, Intent, LaneUnit, Lease, Settlement, Store
 
@@ -90,7 +90,7 @@ class BareLoop:
             return
         now = self._clock.now()
         with self._store.read() as tx:
-            lane.page = deque(tx.path.due(lane.account.id, self._run_id, now, PAGE))
+            lane.page = deque(tx.path.due(lane.account.id, self._run_id, now, LARGEST_PAGE))
         lane.dry = not lane.page
 
     def _unit(self, lane: _Lane) -> LaneUnit:

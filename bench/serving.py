@@ -21,7 +21,7 @@ import paceline.api.server  # noqa: F401
 from bench import scenes
 from bench.threads import ThreadBook
 from paceline import logs
-from paceline.app import App, _loop_factory, serve
+from paceline.app import App, _loop_factory, serve, tune_interpreter
 from paceline.config import Settings
 from paceline.core.instants import SECOND
 from paceline.core.states import RunState
@@ -69,7 +69,8 @@ class CountedStore:
 
 
 def run_as_service(work: Coroutine[Any, Any, None]) -> None:
-    """In the loop that the service would run in."""
+    """In the loop that the service would run in, and with the interpreter set as it sets it."""
+    tune_interpreter()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(work)
 

@@ -108,7 +108,7 @@ class RunQueue:
     async def _refill(self, now: Instant) -> None:
         assert self._journal is not None, "a queue without a journal only asks"
         quick = 0 <= now - self._read_at < QUICK_US
-        self._size = min(4 * self._size, LARGEST_PAGE) if quick else PAGE
+        self._size = LARGEST_PAGE if quick else PAGE
         self._read_at = now
         rows, next_due_at, contacted = await self._journal.read(lambda tx: self._read(tx, now))
         self._page = deque(rows)

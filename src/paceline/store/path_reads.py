@@ -36,13 +36,13 @@ _DELIVERY = f"""
 SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE s.address = d.target LIMIT 1) IS NOT NULL
 FROM deliveries d
 """
-_DUE = f"""{_DELIVERY}
+_DUE = f"""SELECT * FROM ({_DELIVERY}
 WHERE d.account_id = ? AND d.run_id = ? AND d.due_at IS NOT NULL AND d.due_at <= ?
-AND d.attempts %s 0 ORDER BY d.due_at, d.id LIMIT ?
+AND d.attempts %s 0 ORDER BY d.due_at, d.id LIMIT ?) AS %s
 """
-# Two statements rather than one order over both: each follows an index and stops at its limit.
-# Fresh ones are asked for when fewer than a page were begun, so it passes over few of those.
-_BEGUN, _FRESH = _DUE % ">", _DUE % "="
+# Two halves rather than one order over both: each follows an index and stops at its limit. Both
+# are asked for at once, because on the way to a server asking takes longer than answering.
+_BEGUN_AND_FRESH = f"{_DUE % ('>', 'begun')} UNION ALL {_DUE % ('=', 'fresh')}"
 _NEXT_DUE = """
 SELECT min(due_at) FROM deliveries WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL
 """
@@ -90,15 +90,14 @@ _UNSETTLED_RUNS = Prepared(
 class Queries:
     """The reads, which differ only in how a driver spells a parameter."""
 
-    begun: str
-    fresh: str
+    due: str
     next_due: str
     stranded: str
     open_intent: str
 
     @classmethod
     def spelled(cls, parameter: str) -> Queries:
-        texts = (_BEGUN, _FRESH, _NEXT_DUE, _STRANDED, _OPEN_INTENT)
+        texts = (_BEGUN_AND_FRESH, _NEXT_DUE, _STRANDED, _OPEN_INTENT)
         return cls(*(text.replace("?", parameter) for text in texts))
 
 
@@ -112,11 +111,9 @@ class PathReads(Subject):
         self._cursor = context.cursor()
 
     def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
-        found: list[rows.Row] = []
-        for query in (self.queries.begun, self.queries.fresh):
-            if len(found) < limit:
-                found += self._all(query, (account_id, run_id, until_at, limit - len(found)))
-        return [rows.delivery(row) for row in found]
+        half = (account_id, run_id, until_at, limit)
+        found = self._all(self.queries.due, (*half, *half))
+        return [rows.delivery(row) for row in found[:limit]]
 
     def _all(self, query: str, parameters: tuple[object, ...]) -> Sequence[rows.Row]:
         """Every row of a query; by way of its own where a driver is slow at that."""
