@@ -148,7 +148,7 @@ class FirstOfEach(CountedEffects):
     """The log that tells when every account has sent once."""
 
     def __init__(self, accounts: int, all_began: asyncio.Event) -> None:
-        super().__init__(0, asyncio.Event())
+        super().__init__(0, asyncio.Event(), SystemClock())
         self._accounts = accounts
         self._seen: set[str] = set()
         self._all_began = all_began
