@@ -10,6 +10,7 @@ from __future__ import annotations
 from paceline.core.instants import MILLISECOND
 
 LONGEST_US = 200 * MILLISECOND
+LONGEST_GUARD_US = 3 * MILLISECOND
 SHARE = 8
 """One in so many: how fast what was learned gives way to what is new."""
 
@@ -21,6 +22,13 @@ class Lead:
 
     def __init__(self) -> None:
         self.us = 0
+
+    @property
+    def guard_us(self) -> int:
+        """How much later than our last look a driver may really begin: another thread may have its
+        turn in between. Where commits take time there are threads, and where they take none there
+        are none."""
+        return min(self.us // SHARE, LONGEST_GUARD_US)
 
     def learn(self, took_us: int) -> None:
         self.us += (min(took_us, LONGEST_US) - self.us) // SHARE

@@ -230,7 +230,8 @@ class Sender:
         if reason is None:
             memory = self._memory
             flight.started_at = now
-            memory.usage = usages.started(memory.usage, now, memory.policy, flight.ask.reply)
+            counted_at = now + self._context.lead.guard_us
+            memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
         if begun is not None:
             begun.set_result(None)
         if reason is not None:
@@ -239,10 +240,9 @@ class Sender:
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """The lease and closing time, checked once more: the commit may have taken long."""
-        lease = self._context.lease
-        if not lease.safe():
+        if not self._context.lease.safe():
             return "lease about to run out"
-        if lease.term != flight.term:
+        if self._context.lease.term != flight.term:
             return "the lease had run out in between"
         return forbidden(flight, self._memory.policy, now)
 
