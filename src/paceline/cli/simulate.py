@@ -11,7 +11,7 @@ import typer
 from paceline.cli import output
 from paceline.cli.options import AsJson
 from paceline.cli.surroundings import opened
-from paceline.core.instants import iso
+from paceline.core.instants import SECOND, Instant, iso
 
 if TYPE_CHECKING:
     from paceline.sim.forecast import Forecast
@@ -129,7 +129,9 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
 
 
 def _tell_forecast(result: Forecast) -> None:
-    output.say(f"{result.campaign}: {result.total} messages from {len(result.accounts)} accounts")
+    senders = len(result.accounts)
+    whose = "one account" if senders == 1 else f"{senders} accounts"
+    output.say(f"{result.campaign}: {result.total} messages from {whose}")
     output.say(f"  done {_between(result.done_at)}")
     for account in result.accounts:
         limits = "; ".join(account.limits) or "no cap"
@@ -140,11 +142,15 @@ def _tell_forecast(result: Forecast) -> None:
     output.say(f"if {death.account} dies halfway (banned after {death.after} messages):")
     output.say(f"  {death.sent} of {result.total} are sent, {death.left} wait for it to come back")
     if death.done_at is not None:
-        output.say(f"  the others are done {iso(death.done_at)}")
+        output.say(f"  the others are done {_to_the_second(death.done_at)}")
 
 
 def _between(instants: tuple[int, int] | None) -> str:
     if instants is None:
         return "never"
-    early, late = instants
-    return iso(early) if early == late else f"between {iso(early)} and {iso(late)}"
+    early, late = (_to_the_second(at) for at in instants)
+    return early if early == late else f"between {early} and {late}"
+
+
+def _to_the_second(at: Instant) -> str:
+    return iso(at // SECOND * SECOND)
