@@ -5,11 +5,11 @@ import pytest
 from tests.sim.seeds import all_is_well, chunks
 
 
-@pytest.mark.parametrize("seeds", chunks(24, 6), ids=str)
+@pytest.mark.parametrize("seeds", chunks(12, 6), ids=str)
 def test_takeover_in_heavy_weather(seeds: range) -> None:
     all_is_well("takeover", "heavy", seeds)
 
 
-@pytest.mark.parametrize("seeds", chunks(20, 5), ids=str)
+@pytest.mark.parametrize("seeds", chunks(10, 5), ids=str)
 def test_groups_in_heavy_weather(seeds: range) -> None:
     all_is_well("groups", "heavy", seeds)

@@ -87,7 +87,9 @@ def test_an_outcome_is_true_whoever_reports_it(scene: Scene) -> None:
 
 def test_an_unknown_outcome_is_overtaken_by_a_known_one(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
-    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"), due_at=T0 + 7)
+    lost = settlement(
+        delivery_id, run_id, D.UNKNOWN, unknown("timeout"), due_at=T0 + 7, parts_done=0
+    )
     assert scene.settle(lane, lost).settled == (True,)
     assert scene.get(delivery_id).due_at == T0 + 7
     assert scene.counts(run_id) == {"unknown": 1}
@@ -121,6 +123,18 @@ def test_a_loss_that_is_told_late_does_not_raise_the_doubt_anew(scene: Scene) ->
     assert scene.counts(run_id) == {"unknown": 1}
 
 
+def test_a_loss_does_not_take_back_a_part_that_was_accepted_meanwhile(scene: Scene) -> None:
+    """A new owner reads what is stranded, then the former owner's answer comes in, and only then
+    the new owner writes its loss: the first part would have been sent a second time."""
+    lane, run_id, delivery_id = scene.on_its_way()
+    accepted = settlement(delivery_id, run_id, D.SENDING)
+    assert scene.settle(lane, accepted).settled == (True,)
+    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("?"), due_at=T0 + 9, parts_done=0)
+    assert scene.settle(lane, lost).settled == (False,)
+    delivery = scene.get(delivery_id)
+    assert (delivery.state, delivery.parts_done) == (D.SENDING, 1)
+
+
 def test_a_late_refusal_gives_its_slot_back(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
     lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"), parts_done=0)
@@ -149,7 +163,7 @@ def test_a_late_refusal_gives_its_slot_back(scene: Scene) -> None:
 
 def test_a_doubt_and_its_answer_in_one_group_are_both_written(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
-    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"))
+    lost = settlement(delivery_id, run_id, D.UNKNOWN, unknown("timeout"), parts_done=0)
     scene.apply(unit(lane, settlements=(lost, settlement(delivery_id, run_id))))
     assert scene.state(delivery_id) is D.SENT
     kinds = [(kind, outcome) for _, _, kind, outcome in scene.ledger(delivery_id)]

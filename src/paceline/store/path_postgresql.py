@@ -61,11 +61,11 @@ _SETTLE = """
 UPDATE deliveries d SET state = w.state, due_at = w.due_at, parts_done = w.parts_done,
     retries = w.retries, reason = w.reason, provider_id = coalesce(w.provider_id, d.provider_id),
     sent_at = coalesce(w.sent_at, d.sent_at), moved_at = w.moved_at
-FROM unnest(%s::int[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::bigint[], %s::int[],
-    %s::int[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
-    AS w (place, id, attempt, source, state, due_at, parts_done, retries, reason, provider_id,
+FROM unnest(%s::int[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::text[], %s::bigint[],
+    %s::int[], %s::int[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])
+    AS w (place, id, attempt, part, source, state, due_at, parts_done, retries, reason, provider_id,
     sent_at, moved_at)
-WHERE d.id = w.id AND d.attempts = w.attempt AND d.state = w.source
+WHERE d.id = w.id AND d.attempts = w.attempt AND d.parts_done = w.part AND d.state = w.source
 RETURNING w.place, d.account_id, d.run_id
 """
 _PROGRESS = """
@@ -194,6 +194,7 @@ def _settle_values(place: int, entry: Settling, source: DeliveryState) -> tuple[
         place,
         settlement.delivery_id,
         settlement.attempt,
+        settlement.part,
         source._value_,
         settlement.state._value_,
         settlement.due_at,

@@ -49,7 +49,8 @@ WHERE ?14 <> 'unknown' AND EXISTS (SELECT 1 FROM ledger WHERE delivery_id = ?1 A
 ON CONFLICT DO NOTHING
 """
 _BEFORE_SETTLING = gathered(
-    f"SELECT id, account_id, run_id, state, attempts FROM deliveries WHERE id {_NAMED}", 5
+    f"SELECT id, account_id, run_id, state, attempts, parts_done FROM deliveries WHERE id {_NAMED}",
+    6,
 )
 _SETTLE = Bulk(
     """
@@ -133,6 +134,8 @@ class SqlitePath(BasePath):
             row = found.get(settlement.delivery_id)
             if row is None or row[4] != settlement.attempt or row[3] not in MAY_SETTLE_FROM[after]:
                 continue
+            if after is not SENDING and row[5] != settlement.part:
+                continue  # the part has its answer already, and the delivery has gone on
             moved[place] = Moved(row[1], row[2], row[3])
             if after is SENDING:
                 progress.append((settlement.delivery_id, settlement.parts_done))
