@@ -79,8 +79,15 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
     Where a part was accepted and others follow, the doubt is over and the next part may go.
     """
     tx.lanes.touch(account_id, now)
+    account = tx.accounts.get(account_id)
     for settlement in late:
         delivery = tx.deliveries.get(settlement.delivery_id)
+        if account.removed_at is not None and delivery.state is DeliveryState.READY:
+            # Nobody will ever send for an account that is gone.
+            reason = f"account {account.name} removed"
+            tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
+            end_if_done(tx, delivery.run_id, now)
+            continue
         going_on = settlement.state is DeliveryState.SENDING
         in_doubt = delivery.state is DeliveryState.UNKNOWN
         if going_on and in_doubt and delivery.attempts == settlement.attempt:
