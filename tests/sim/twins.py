@@ -357,7 +357,7 @@ TWINS = (
         provokes=_bad_units_come_along,
     ),
     Twin(the_first_part_is_taken_for_the_last, "never lost", PARTED, 1),
-    Twin(no_answer_is_taken_for_a_yes, "never lost", RATE, 4),
+    Twin(no_answer_is_taken_for_a_yes, "never lost", RATE, 16),
     Twin(usage_is_forgotten_at_a_restart, "never over", SLOW, 4),
     Twin(caps_are_counted_from_memory_only, "never over", CAPPED, 4),
     Twin(pace_is_counted_from_the_intent, "never over", RATE, 2),
