@@ -22,6 +22,7 @@ import structlog
 
 from paceline.config import Settings
 from paceline.core.errors import InputError, StoreError
+from paceline.core.instants import MILLISECOND
 from paceline.engine.catalogue import Catalogue, apply_catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
@@ -40,6 +41,9 @@ log = structlog.get_logger("paceline.app")
 
 INSTANCE = "instance"
 READERS = 4
+GATHER_US = 4 * MILLISECOND
+"""Between two commits of lanes that have all the time in the world: a thousand at forty a minute
+need not be a thousand commits a second."""
 SWITCH_S = 0.0002
 GC_THRESHOLDS = (50_000, 20, 50)
 PROBE_SECONDS = 2
@@ -179,6 +183,7 @@ async def serve(
         writer=ThreadRunner("paceline-writer"),
         reader=ThreadRunner("paceline-reader", READERS),
         observer=observer,
+        gather_us=GATHER_US,
     )
     try:
         await _update_policies(app, journal)

@@ -8,7 +8,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -177,7 +177,7 @@ class Player:
         unsent = sum(flight.unsent for flight in self.flights)
         for letter in heads.values():
             ask = letter.ask()
-            ask = replace(ask, parts=ask.parts + unsent) if unsent else ask
+            ask = ask._replace(parts=ask.parts + unsent) if unsent else ask
             verdict = self.pacer.verdict(self.now, self.usage, ask)
             self.trace.append((self.now, verdict))
             if isinstance(verdict, Go):

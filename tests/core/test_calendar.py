@@ -114,7 +114,7 @@ def test_what_is_remembered_is_what_is_found() -> None:
     remembered = [day_start_of(at, name) for at, name in questions]
     for at, name in reversed(questions):
         calendar._latest.clear()
-        calendar._place_of.cache_clear()
+        calendar._place_around.cache_clear()
         calendar.day_start.cache_clear()
         assert day_start_of(at, name) == remembered.pop()
 

@@ -1,7 +1,6 @@
 """Each gate by itself: when it opens, for whom it does not count, and in which words it is told."""
 
 import random
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -93,7 +92,7 @@ def test_the_rate_binds_replies_as_well_and_a_burst_is_a_burst() -> None:
     gate = gate_of("rate", rate="60/min burst 3")
     for tokens_used, opens_at in ((1, NOW), (2, NOW), (3, NOW + SECOND), (5, NOW + 3 * SECOND)):
         usage = Usage(tat_at=NOW + tokens_used * SECOND)
-        for ask in (MAIL, REPLY, replace(MAIL, parts=5)):
+        for ask in (MAIL, REPLY, MAIL._replace(parts=5)):
             assert gate.earliest(NOW, usage, ask) == opens_at
     assert gate.reason(NOW, Usage(), MAIL) == "rate limit 60/min burst 3"
 
@@ -119,7 +118,7 @@ def test_spacing_is_stretched_for_the_run_that_has_errors_and_for_no_other() -> 
     gate = gate_of("spacing", spacing="3s", adaptive=adaptive)
     usage = Usage(last_at=NOW, gap_us=3 * SECOND, health={7: Window(0b11, 10)})
     assert gate.earliest(NOW, usage, MAIL) == NOW + 4_500_000
-    assert gate.earliest(NOW, usage, replace(MAIL, run_id=8)) == NOW + 3 * SECOND
+    assert gate.earliest(NOW, usage, MAIL._replace(run_id=8)) == NOW + 3 * SECOND
     assert gate.reason(NOW, usage, MAIL) == (
         "spacing 4.5s since the last message (slowed: error rate above 5%)"
     )
@@ -160,7 +159,7 @@ def test_the_daily_cap_of_an_action_type_opens_again_at_midnight_of_the_account(
     tomorrow_at = parse_instant("2026-02-17T00:00", "Asia/Tokyo")
     assert gate.earliest(NOW, full, MAIL) == tomorrow_at == next_day_start(NOW, "Asia/Tokyo")
     assert gate.earliest(tomorrow_at + HOUR, full, MAIL) == tomorrow_at + HOUR
-    assert gate.earliest(NOW, full, replace(MAIL, action="message")) == NOW
+    assert gate.earliest(NOW, full, MAIL._replace(action="message")) == NOW
     assert gate.earliest(NOW, full, REPLY) == NOW
     assert gate.reason(NOW, full, MAIL) == "daily cap reached (20/20)"
     replies = counted(policy, 2, REPLY)
@@ -173,11 +172,11 @@ def test_a_delivery_needs_room_for_all_its_parts(period: str) -> None:
     policy = {period: {"email": 5}}
     gate, usage = gate_of(period, **policy), counted(policy, 3)
     start = {"daily": next_day_start, "weekly": next_week_start}[period](NOW, "UTC")
-    assert gate.earliest(NOW, usage, replace(MAIL, parts=2)) == NOW
-    assert gate.earliest(NOW, usage, replace(MAIL, parts=3)) == start
-    assert gate.earliest(NOW, usage, replace(MAIL, parts=6)) == NEVER
-    assert gate.earliest(NOW, Usage(), replace(MAIL, parts=6)) == NEVER
-    assert gate.reason(NOW, usage, replace(MAIL, parts=6)) == (
+    assert gate.earliest(NOW, usage, MAIL._replace(parts=2)) == NOW
+    assert gate.earliest(NOW, usage, MAIL._replace(parts=3)) == start
+    assert gate.earliest(NOW, usage, MAIL._replace(parts=6)) == NEVER
+    assert gate.earliest(NOW, Usage(), MAIL._replace(parts=6)) == NEVER
+    assert gate.reason(NOW, usage, MAIL._replace(parts=6)) == (
         f"{period} cap 5 leaves no room for 6 sends"
     )
     none = gate_of(period, **{period: {"email": 0}})
@@ -224,46 +223,46 @@ def test_a_warm_up_lets_no_delivery_start_that_it_has_no_room_for() -> None:
     policy = {"warmup": "2 +100%/day to 16"}
     gate = gate_of("daily", Standing(warm_since_at=NOW), **policy)
     third_day_at = next_day_start(NOW + DAY, "UTC")
-    assert gate.earliest(NOW, Usage(), replace(MAIL, parts=5)) == third_day_at
-    assert gate.earliest(NOW, Usage(), replace(MAIL, parts=16)) < NEVER
-    assert gate.earliest(NOW, Usage(), replace(MAIL, parts=17)) == NEVER
-    assert gate.earliest(NOW, Usage(), replace(REPLY, parts=99)) == NOW
+    assert gate.earliest(NOW, Usage(), MAIL._replace(parts=5)) == third_day_at
+    assert gate.earliest(NOW, Usage(), MAIL._replace(parts=16)) < NEVER
+    assert gate.earliest(NOW, Usage(), MAIL._replace(parts=17)) == NEVER
+    assert gate.earliest(NOW, Usage(), REPLY._replace(parts=99)) == NOW
     slow = gate_of("daily", Standing(warm_since_at=NOW), warmup="1 +0.01%/day to 9")
-    assert slow.earliest(NOW, Usage(), replace(MAIL, parts=2)) == NEVER
+    assert slow.earliest(NOW, Usage(), MAIL._replace(parts=2)) == NEVER
 
 
 def test_not_before_binds_everybody() -> None:
     gate = delivery_gate("not-before")
     for ask in (MAIL, REPLY):
-        assert gate.earliest(NOW, Usage(), replace(ask, not_before_at=NOW + 5)) == NOW + 5
-        assert gate.earliest(NOW, Usage(), replace(ask, not_before_at=NOW - 5)) == NOW
+        assert gate.earliest(NOW, Usage(), ask._replace(not_before_at=NOW + 5)) == NOW + 5
+        assert gate.earliest(NOW, Usage(), ask._replace(not_before_at=NOW - 5)) == NOW
     assert gate.reason(NOW, Usage(), MAIL) == "scheduled for later"
 
 
 def test_the_window_holds_until_it_opens_and_refuses_after_it_closed() -> None:
     gate = delivery_gate("window")
     window = Hours.window(12, 14, "UTC")
-    ask = replace(MAIL, window=window, closes_at=NOW + 3 * HOUR)
+    ask = MAIL._replace(window=window, closes_at=NOW + 3 * HOUR)
     assert gate.earliest(NOW, Usage(), ask) == NOW + HOUR
     assert gate.earliest(NOW + 3 * HOUR - 1, Usage(), ask) == NOW + 3 * HOUR - 1
     assert gate.earliest(NOW + 3 * HOUR, Usage(), ask) == NEVER
     assert gate.reason(NOW, Usage(), ask) == "outside send window (12:00-14:00 UTC)"
     assert gate.reason(NOW + 3 * HOUR, Usage(), ask) == "delivery window closed"
-    resumed = replace(ask, closes_at=None)
+    resumed = ask._replace(closes_at=None)
     assert gate.earliest(NOW + 3 * HOUR, Usage(), resumed) == NOW + 25 * HOUR
-    assert gate.earliest(NOW, Usage(), replace(MAIL, opens_at=NOW + 9)) == NOW + 9
-    assert gate.earliest(NOW + DAY, Usage(), replace(ask, reply=True)) == NOW + DAY
+    assert gate.earliest(NOW, Usage(), MAIL._replace(opens_at=NOW + 9)) == NOW + 9
+    assert gate.earliest(NOW + DAY, Usage(), ask._replace(reply=True)) == NOW + DAY
     assert gate.final
 
 
 def test_expiry_and_suppression_spare_nobody() -> None:
     expiry, suppression = delivery_gate("expiry"), delivery_gate("suppression")
     for ask in (MAIL, REPLY):
-        late = replace(ask, expires_at=NOW)
+        late = ask._replace(expires_at=NOW)
         assert expiry.earliest(NOW, Usage(), late) == NEVER
         assert expiry.earliest(NOW - 1, Usage(), late) == NOW - 1
         assert expiry.reason(NOW, Usage(), late) == "expired at 2026-02-16 11:00 UTC"
-        assert suppression.earliest(NOW, Usage(), replace(ask, suppressed=True)) == NEVER
+        assert suppression.earliest(NOW, Usage(), ask._replace(suppressed=True)) == NEVER
         assert suppression.earliest(NOW, Usage(), ask) == NOW
     assert suppression.reason(NOW, Usage(), MAIL) == "recipient is suppressed"
     assert expiry.final and suppression.final
@@ -271,19 +270,19 @@ def test_expiry_and_suppression_spare_nobody() -> None:
 
 def test_frequency_looks_at_the_contact_that_must_be_long_enough_ago() -> None:
     gate = gate_of("frequency", per_recipient="2/day")
-    ask = replace(MAIL, contacted=(NOW - 30 * HOUR, NOW - 5 * HOUR, NOW - HOUR))
+    ask = MAIL._replace(contacted=(NOW - 30 * HOUR, NOW - 5 * HOUR, NOW - HOUR))
     assert gate.earliest(NOW, Usage(), ask) == NOW + 19 * HOUR
-    assert gate.earliest(NOW, Usage(), replace(ask, contacted=(NOW,))) == NOW
-    assert gate.earliest(NOW, Usage(), replace(ask, reply=True)) == NOW
+    assert gate.earliest(NOW, Usage(), ask._replace(contacted=(NOW,))) == NOW
+    assert gate.earliest(NOW, Usage(), ask._replace(reply=True)) == NOW
     assert gate.reason(NOW, Usage(), ask) == "recipient was contacted already (at most 2/day)"
 
 
 def test_the_recipients_hours_are_in_the_recipients_zone() -> None:
     gate = delivery_gate("recipient-hours")
-    ask = replace(MAIL, recipient_hours=Hours.parse("09:00-17:00 Asia/Tokyo"))
+    ask = MAIL._replace(recipient_hours=Hours.parse("09:00-17:00 Asia/Tokyo"))
     opens_at = parse_instant("2026-02-17T09:00", "Asia/Tokyo")
     assert gate.earliest(NOW, Usage(), ask) == opens_at
-    assert gate.earliest(NOW, Usage(), replace(ask, reply=True)) == NOW
+    assert gate.earliest(NOW, Usage(), ask._replace(reply=True)) == NOW
     assert gate.earliest(NOW, Usage(), MAIL) == NOW
     assert (
         gate.reason(NOW, Usage(), ask) == "outside the recipient's hours (09:00-17:00 Asia/Tokyo)"
@@ -294,5 +293,5 @@ def test_hours_that_never_open_again_make_the_account_wait_and_a_window_refuse()
     dates = [date.fromordinal(date(2026, 2, 16).toordinal() + n) for n in range(401)]
     shut = Hours.always("UTC", blackout=dates)
     assert gates.HoursGate(shut).earliest(NOW, Usage(), MAIL) == NEVER
-    ask = replace(MAIL, window=shut)
+    ask = MAIL._replace(window=shut)
     assert delivery_gate("window").earliest(NOW, Usage(), ask) == NEVER

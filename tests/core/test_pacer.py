@@ -1,6 +1,5 @@
 """The pacer: what the gates say together, for whom, until when, and in which words."""
 
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -97,20 +96,20 @@ def test_gates_that_push_each_other_along_meet_at_the_first_common_instant() -> 
 
 
 def test_hours_and_a_window_that_never_meet_are_refused_within_the_horizon() -> None:
-    text = replace(MAIL, window=Hours.parse("18:00-20:00 UTC"))
+    text = MAIL._replace(window=Hours.parse("18:00-20:00 UTC"))
     verdict = ask(text, hours="09:00-18:00 UTC")
     assert isinstance(verdict, Refuse)
     assert verdict.gate == "horizon"
     assert verdict.why.startswith("no instant within 400 days suits every gate (last shut: ")
-    theirs = replace(MAIL, recipient_hours=Hours.parse("Sat 10:00-12:00 Asia/Tokyo"))
+    theirs = MAIL._replace(recipient_hours=Hours.parse("Sat 10:00-12:00 Asia/Tokyo"))
     assert isinstance(ask(theirs, hours="Mon-Fri 00:00-24:00 UTC"), Refuse)
-    assert ask(replace(text, reply=True), hours="09:00-18:00 UTC") == Go()
+    assert ask(text._replace(reply=True), hours="09:00-18:00 UTC") == Go()
 
 
 def test_hours_and_a_window_that_meet_only_weeks_later_are_found() -> None:
     """Tuesdays alone would do, and the next eleven of them are blacked out."""
     tuesdays = [date(2026, 2, 17) + timedelta(weeks=n) for n in range(11)]
-    text = replace(MAIL, window=Hours.parse("Tue 09:00-10:00, Wed 18:00-19:00 UTC"))
+    text = MAIL._replace(window=Hours.parse("Tue 09:00-10:00, Wed 18:00-19:00 UTC"))
     verdict = ask(text, hours="09:00-17:00 UTC", blackout=[str(day) for day in tuesdays])
     assert isinstance(verdict, Wait)
     assert verdict.until_at == parse_instant("2026-05-05T09:00:00Z")
@@ -120,7 +119,7 @@ def test_hours_and_a_window_that_meet_only_weeks_later_are_found() -> None:
 def test_hours_that_change_every_few_minutes_are_still_followed_to_the_end_of_the_week() -> None:
     even = " ".join(f"{h:02}:{m:02}-{h:02}:{m + 1:02}" for h in range(24) for m in range(0, 58, 2))
     odd = " ".join(f"{h:02}:{m:02}-{h:02}:{m + 1:02}" for h in range(24) for m in range(1, 58, 2))
-    text = replace(MAIL, window=Hours.parse(f"Mon-Sat {odd}, Sun 05:00-05:01 UTC"))
+    text = MAIL._replace(window=Hours.parse(f"Mon-Sat {odd}, Sun 05:00-05:01 UTC"))
     verdict = ask(text, hours=f"{even} UTC")
     assert isinstance(verdict, Wait)
     assert verdict.until_at == parse_instant("2026-02-22T05:00:00Z")
@@ -134,7 +133,7 @@ def test_a_long_wait_is_no_contradiction(years: int) -> None:
     held = ask(MAIL, Usage(hold_until_at=later_at), hours="Mon-Fri 09:00-18:00 UTC")
     assert isinstance(held, Wait)
     assert held.until_at is not None and later_at <= held.until_at <= later_at + 4 * DAY
-    planned = ask(replace(MAIL, not_before_at=later_at))
+    planned = ask(MAIL._replace(not_before_at=later_at))
     assert planned == Wait(later_at, "not-before", "scheduled for later")
     cooling = pacer_of(Standing(AccountState.COOLING_DOWN, later_at)).verdict(NOW, Usage(), MAIL)
     assert isinstance(cooling, Wait) and cooling.until_at == later_at
@@ -145,7 +144,7 @@ def test_a_long_wait_is_no_contradiction(years: int) -> None:
 
 def test_a_window_that_skips_refuses_after_closing_and_not_before() -> None:
     closes_at = NOW + HOUR
-    text = replace(MAIL, window=Hours.window(9, 12, "UTC"), closes_at=closes_at)
+    text = MAIL._replace(window=Hours.window(9, 12, "UTC"), closes_at=closes_at)
     assert ask(text) == Go()
     assert ask(text, now=closes_at - 1) == Go()
     assert ask(text, now=closes_at) == Refuse("window", "delivery window closed")
@@ -171,9 +170,9 @@ def test_what_would_come_too_late_is_given_up_when_its_time_is_over_and_not_befo
     """A raised limit may still save it, so it waits for its end and is refused only then."""
     ends_at = NOW + HOUR
     for name, text in (
-        ("window", replace(MAIL, closes_at=ends_at)),
-        ("expiry", replace(MAIL, expires_at=ends_at)),
-        ("expiry", replace(MAIL, expires_at=ends_at, closes_at=ends_at + MINUTE)),
+        ("window", MAIL._replace(closes_at=ends_at)),
+        ("expiry", MAIL._replace(expires_at=ends_at)),
+        ("expiry", MAIL._replace(expires_at=ends_at, closes_at=ends_at + MINUTE)),
     ):
         verdict = ask(text, usage, **settings)
         assert verdict == Wait(ends_at, gate, f"{why}; its {name} ends first")
@@ -183,42 +182,42 @@ def test_what_would_come_too_late_is_given_up_when_its_time_is_over_and_not_befo
 
 
 def test_a_window_that_does_not_open_again_before_it_closes_is_refused_at_once() -> None:
-    text = replace(MAIL, window=Hours.window(9, 10, "UTC"), closes_at=NOW + 2 * HOUR)
+    text = MAIL._replace(window=Hours.window(9, 10, "UTC"), closes_at=NOW + 2 * HOUR)
     assert ask(text) == Refuse("window", "outside send window (09:00-10:00 UTC)")
-    backwards = replace(MAIL, opens_at=NOW + HOUR, closes_at=NOW + MINUTE)
+    backwards = MAIL._replace(opens_at=NOW + HOUR, closes_at=NOW + MINUTE)
     assert isinstance(ask(backwards), Refuse)
 
 
 def test_expiry() -> None:
-    text = replace(MAIL, expires_at=NOW + 1)
+    text = MAIL._replace(expires_at=NOW + 1)
     assert ask(text) == Go()
     assert ask(text, now=NOW + 1) == Refuse("expiry", "expired at 2026-02-16 11:00 UTC")
-    assert isinstance(ask(replace(text, reply=True), now=NOW + 1), Refuse)
+    assert isinstance(ask(text._replace(reply=True), now=NOW + 1), Refuse)
 
 
 def test_a_reply_is_not_given_up_for_a_window_it_ignores() -> None:
-    text = replace(REPLY, closes_at=NOW - DAY, expires_at=NOW + HOUR)
+    text = REPLY._replace(closes_at=NOW - DAY, expires_at=NOW + HOUR)
     held = Usage(hold_until_at=NOW + 2 * HOUR, hold_reason="away")
     assert ask(text) == Go()
     assert ask(text, held) == Wait(NOW + HOUR, "hold", "away; its expiry ends first")
-    assert ask(replace(text, expires_at=None), held) == Wait(NOW + 2 * HOUR, "hold", "away")
+    assert ask(text._replace(expires_at=None), held) == Wait(NOW + 2 * HOUR, "hold", "away")
 
 
 def test_the_suppressed_are_refused_before_anything_else_is_asked() -> None:
     usage = Usage(hold_until_at=NOW + DAY)
     for text in (MAIL, REPLY):
-        verdict = ask(replace(text, suppressed=True), usage, rate="1/h")
+        verdict = ask(text._replace(suppressed=True), usage, rate="1/h")
         assert verdict == Refuse("suppression", "recipient is suppressed")
     paused = pacer_of(Standing(AccountState.PAUSED))
-    assert isinstance(paused.verdict(NOW, Usage(), replace(MAIL, suppressed=True)), Refuse)
+    assert isinstance(paused.verdict(NOW, Usage(), MAIL._replace(suppressed=True)), Refuse)
 
 
 def test_frequency_and_the_recipients_hours_make_one_delivery_wait() -> None:
-    text = replace(MAIL, contacted=(NOW - HOUR,))
+    text = MAIL._replace(contacted=(NOW - HOUR,))
     assert ask(text, per_recipient="1/day") == Wait(
         NOW + 23 * HOUR, "frequency", "recipient was contacted already (at most 1/day)"
     )
-    tokyo = replace(MAIL, recipient_hours=Hours.parse("09:00-17:00 Asia/Tokyo"))
+    tokyo = MAIL._replace(recipient_hours=Hours.parse("09:00-17:00 Asia/Tokyo"))
     verdict = ask(tokyo)
     assert isinstance(verdict, Wait) and verdict.gate == "recipient-hours"
 
@@ -227,21 +226,21 @@ def test_frequency_and_the_recipients_hours_make_one_delivery_wait() -> None:
 
 IN_THE_WAY: dict[str, tuple[Usage, dict[str, Any], Ask]] = {
     "hours": (Usage(), {"hours": "18:00-19:00 UTC"}, MAIL),
-    "window": (Usage(), {}, replace(MAIL, window=Hours.window(18, 19, "UTC"))),
-    "closed window": (Usage(), {}, replace(MAIL, closes_at=NOW - 1)),
+    "window": (Usage(), {}, MAIL._replace(window=Hours.window(18, 19, "UTC"))),
+    "closed window": (Usage(), {}, MAIL._replace(closes_at=NOW - 1)),
     "spacing": (Usage(last_at=NOW, gap_us=HOUR), {"spacing": "1h"}, MAIL),
     "batch": (Usage(last_at=NOW, batch_position=2), {"batch": "2 then 1h"}, MAIL),
-    "frequency": (Usage(), {"per_recipient": "1/day"}, replace(MAIL, contacted=(NOW - 1,))),
-    "recipient": (Usage(), {}, replace(MAIL, recipient_hours=Hours.parse("Sat 09:00-10:00 UTC"))),
+    "frequency": (Usage(), {"per_recipient": "1/day"}, MAIL._replace(contacted=(NOW - 1,))),
+    "recipient": (Usage(), {}, MAIL._replace(recipient_hours=Hours.parse("Sat 09:00-10:00 UTC"))),
     "daily": (Usage(day_at=TODAY_AT, day={"email": 1}), {"daily": {"email": 1}}, MAIL),
     "warm-up": (Usage(day_at=TODAY_AT, day={"email": 1}), {"warmup": "1 +1%/day to 1"}, MAIL),
 }
 NEVER_IGNORED: dict[str, tuple[Usage, dict[str, Any], Ask]] = {
     "rate": (Usage(tat_at=NOW + HOUR), {"rate": "1/h"}, MAIL),
     "hold": (Usage(hold_until_at=NOW + HOUR), {}, MAIL),
-    "suppression": (Usage(), {}, replace(MAIL, suppressed=True)),
-    "expiry": (Usage(), {}, replace(MAIL, expires_at=NOW)),
-    "not-before": (Usage(), {}, replace(MAIL, not_before_at=NOW + 1)),
+    "suppression": (Usage(), {}, MAIL._replace(suppressed=True)),
+    "expiry": (Usage(), {}, MAIL._replace(expires_at=NOW)),
+    "not-before": (Usage(), {}, MAIL._replace(not_before_at=NOW + 1)),
 }
 
 
@@ -249,13 +248,13 @@ NEVER_IGNORED: dict[str, tuple[Usage, dict[str, Any], Ask]] = {
 def test_replies_ignore(name: str) -> None:
     usage, settings, text = IN_THE_WAY[name]
     assert ask(text, usage, **settings) != Go()
-    assert ask(replace(text, reply=True), usage, **settings) == Go()
+    assert ask(text._replace(reply=True), usage, **settings) == Go()
 
 
 @pytest.mark.parametrize("name", NEVER_IGNORED)
 def test_replies_never_ignore(name: str) -> None:
     usage, settings, text = NEVER_IGNORED[name]
-    assert ask(replace(text, reply=True), usage, **settings) == ask(text, usage, **settings) != Go()
+    assert ask(text._replace(reply=True), usage, **settings) == ask(text, usage, **settings) != Go()
 
 
 def test_replies_have_a_cap_of_their_own() -> None:
@@ -319,6 +318,6 @@ def test_explain_lists_every_gate_with_its_own_instant_and_words() -> None:
 def test_explain_agrees_with_the_verdict() -> None:
     for usage, settings, text in [*IN_THE_WAY.values(), *NEVER_IGNORED.values()]:
         pacer = pacer_of(**settings)
-        for one in (text, replace(text, reply=True)):
+        for one in (text, text._replace(reply=True)):
             open_now = all(view.open for view in pacer.explain(NOW, usage, one))
             assert open_now == (pacer.verdict(NOW, usage, one) == Go())

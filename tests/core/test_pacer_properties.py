@@ -102,7 +102,7 @@ def test_every_gate_is_monotone_and_stays_open_once_it_is(
     instants = sorted(player.now + offset for offset in offsets)
     window = player.policy.hours
     for letter in letters_from(start_at, 2, random.Random(seed)):
-        ask = replace(letter.ask(), window=window, recipient_hours=window)
+        ask = letter.ask()._replace(window=window, recipient_hours=window)
         for gate in every:
             opens = [gate.earliest(at, player.usage, ask) for at in instants]
             assert opens == sorted(opens), gate.name

@@ -49,7 +49,9 @@ def test_a_send_takes_a_token_a_slot_and_draws_the_next_gap() -> None:
 
 
 def test_a_reply_takes_a_token_and_its_own_slot_and_nothing_else() -> None:
-    policy = Policy.from_mapping({"rate": "1/s", "spacing": "5m", "batch": "2 then 1h"})
+    policy = Policy.from_mapping(
+        {"rate": "1/s", "spacing": "5m", "batch": "2 then 1h", "daily": {"email": 99}}
+    )
     before = spent(policy, NOW)
     after = spent(policy, NOW + MINUTE, ask=REPLY, usage=before)
     assert after.day == {"email": 1, "reply": 1}
@@ -58,8 +60,16 @@ def test_a_reply_takes_a_token_and_its_own_slot_and_nothing_else() -> None:
         assert getattr(after, name) == getattr(before, name)
 
 
+def test_only_what_has_a_cap_is_counted() -> None:
+    assert spent(Policy.from_mapping({"rate": "1/s"}), NOW).day == {}
+    for capped in ({"weekly": {"email": 9}}, {"warmup": "20 +10%/day to 200"}):
+        assert spent(Policy.from_mapping(capped), NOW).day == {"email": 1}
+
+
 def test_a_further_part_takes_a_token_and_a_slot_but_no_new_gap_and_no_place_in_the_batch() -> None:
-    policy = Policy.from_mapping({"rate": "1/s", "spacing": "1m..9m", "batch": "2 then 1h"})
+    policy = Policy.from_mapping(
+        {"rate": "1/s", "spacing": "1m..9m", "batch": "2 then 1h", "daily": {"email": 99}}
+    )
     before = spent(policy, NOW)
     after = usages.spend_part(before, policy, MAIL, NOW + 5 * SECOND)
     assert after.day == {"email": 2}
@@ -94,7 +104,9 @@ def test_the_bucket_is_as_if_every_send_had_been_spent_at_its_call(
 
 @pytest.mark.parametrize("kind", OutcomeKind)
 def test_a_refusal_gives_the_slot_back_and_never_the_token(kind: OutcomeKind) -> None:
-    policy = Policy.from_mapping({"rate": "1/s", "spacing": "5m", "batch": "9 then 1h"})
+    policy = Policy.from_mapping(
+        {"rate": "1/s", "spacing": "5m", "batch": "9 then 1h", "daily": {"email": 99}}
+    )
     before = spent(policy, NOW, NOW + MINUTE)
     after = usages.settle(before, MAIL, Outcome(kind), NOW + MINUTE, 7)
     kept = 2 if kind in {K.ACCEPTED, K.UNKNOWN} else 1

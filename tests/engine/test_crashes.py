@@ -276,7 +276,7 @@ def test_it_would_be_seen_if_the_call_came_before_the_intent(
     intend, launch = Sender._intend, Sender._launch
 
     async def launch_first(self: Any, flight: Any, usage: Any, now: Any, *, starts: bool) -> bool:
-        flight.intent_at = now
+        flight.intent_at, flight.term = now, self._context.lease.term
         await launch(self, flight, await self._prepare(flight))
         return await intend(self, flight, usage, now, starts=starts)
 

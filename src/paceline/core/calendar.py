@@ -62,30 +62,30 @@ def day_start(day: date, zone: str) -> Instant:
 
 def day_of(at: Instant, zone: str) -> date:
     """The date whose day contains the instant."""
-    return _place(at, zone).day
+    return place_of(at, zone).day
 
 
 def day_start_of(at: Instant, zone: str) -> Instant:
     """When the day that contains the instant started."""
-    return _place(at, zone).day_at
+    return place_of(at, zone).day_at
 
 
 def next_day_start(at: Instant, zone: str) -> Instant:
     """When the next day starts."""
-    return _place(at, zone).next_day_at
+    return place_of(at, zone).next_day_at
 
 
 def week_start(at: Instant, zone: str) -> Instant:
     """When the week that contains the instant started, on its Monday."""
-    return _place(at, zone).week_at
+    return place_of(at, zone).week_at
 
 
 def next_week_start(at: Instant, zone: str) -> Instant:
     """When the next week starts, on Monday."""
-    return _place(at, zone).next_week_at
+    return place_of(at, zone).next_week_at
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """One day of a zone and the week around it."""
 
     day_at: Instant
@@ -95,11 +95,12 @@ class _Place(NamedTuple):
     next_week_at: Instant
 
 
-_latest: dict[str, _Place] = {}
+_latest: dict[str, Place] = {}
 """The place found last in each zone. Consecutive questions are nearly always about one day."""
 
 
-def _place(at: Instant, zone: str) -> _Place:
+def place_of(at: Instant, zone: str) -> Place:
+    """The day and the week that contain an instant."""
     latest = _latest.get(zone)
     if latest is not None and latest.day_at <= at < latest.next_day_at:
         return latest
@@ -108,14 +109,14 @@ def _place(at: Instant, zone: str) -> _Place:
     # day has started; those instants belong to the new day.
     while day_start(day + _ONE_DAY, zone) <= at:
         day += _ONE_DAY
-    place = _latest[zone] = _place_of(day, zone)
+    place = _latest[zone] = _place_around(day, zone)
     return place
 
 
 @lru_cache(maxsize=4_096)
-def _place_of(day: date, zone: str) -> _Place:
+def _place_around(day: date, zone: str) -> Place:
     monday = day - day.weekday() * _ONE_DAY
-    return _Place(
+    return Place(
         day_at=day_start(day, zone),
         next_day_at=day_start(day + _ONE_DAY, zone),
         day=day,

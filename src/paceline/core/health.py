@@ -5,8 +5,8 @@ Pure arithmetic over small windows. Who is told and what is paused is the engine
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from paceline.core.instants import Instant
 from paceline.core.outcome import COUNTS_AS_FAILED, COUNTS_AS_SENT, Outcome
@@ -16,16 +16,17 @@ WINDOW_SIZE = 100
 BOUNCE_SAMPLES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The last settled attempts of one run on one account: a bit each, set when it failed."""
 
     bits: int = 0
     size: int = 0
 
     def push(self, failed: bool, limit: int = WINDOW_SIZE) -> Window:
-        mask = (1 << limit) - 1
-        return Window(((self.bits << 1) | failed) & mask, min(self.size + 1, limit))
+        bits, size = self
+        if size < limit:
+            return Window((bits << 1) | failed, size + 1)
+        return Window(((bits << 1) | failed) & ((1 << limit) - 1), limit)
 
     @property
     def failed(self) -> int:

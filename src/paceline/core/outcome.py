@@ -7,8 +7,8 @@ crosses from a provider into the engine. What follows from an outcome is decided
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class OutcomeKind(StrEnum):
@@ -40,8 +40,7 @@ COUNTS_AS_FAILED = frozenset({OutcomeKind.REJECTED, OutcomeKind.BOUNCED, Outcome
 HANDLE_GONE = frozenset({"media-expired", "media-unknown"})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One provider's answer to one attempt at one part."""
 
     kind: OutcomeKind
@@ -67,7 +66,7 @@ class Outcome:
 
 
 def accepted(provider_id: str | None = None) -> Outcome:
-    return Outcome(OutcomeKind.ACCEPTED, provider_id=provider_id)
+    return Outcome(OutcomeKind.ACCEPTED, "", "", provider_id)
 
 
 def withdrawn(reason: str) -> Outcome:

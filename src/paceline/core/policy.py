@@ -95,7 +95,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         for key in ("daily", "weekly"):
-            object.__setattr__(self, key, read_key(key, Caps.from_mapping, getattr(self, key)))
+            caps = read_key(key, Caps.from_mapping, getattr(self, key))
+            object.__setattr__(self, key, caps or _NO_CAPS)
         if self.zone is not None:
             read_key("zone", parsed_by(zone), self.zone)
         _check_numbers(self)
@@ -115,6 +116,12 @@ class Policy:
     def day_zone(self) -> str:
         """The zone whose midnight starts a new day for the caps."""
         return self.zone or (self.hours.zone if self.hours is not None else "UTC")
+
+    @property
+    def capped(self) -> bool:
+        """Whether sends are counted by the day or the week."""
+        no_caps = self.daily is _NO_CAPS and self.weekly is _NO_CAPS
+        return not no_caps or self.warmup is not None
 
     def draw_gap_us(self, rng: Chance) -> int:
         """The gap to keep after a send: drawn from the spacing, never under the least gap."""

@@ -7,7 +7,7 @@ comes back. The answer is a value; the lane carries it out in the settling trans
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from paceline.core.calendar import next_day_start
 from paceline.core.durations import print_duration
@@ -24,8 +24,7 @@ ASK_AFTER_US = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 6 * HOUR)
 """When to ask a provider what became of a lost message: its reads may lag behind its writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consequence:
+class Consequence(NamedTuple):
     """What one outcome makes of its delivery and its account."""
 
     event: str
@@ -41,14 +40,18 @@ class Consequence:
     suppresses: bool = False
 
 
+_ACCEPTED = Consequence("accept")
+
+
 def consequence(
     outcome: Outcome, *, retries: int, setbacks: int, policy: Policy, now: Instant
 ) -> Consequence:
     """What happens after ``outcome`` to a delivery that has used ``retries`` rungs already."""
-    kind, reason = outcome.kind, outcome.reason or str(outcome.kind)
+    kind = outcome.kind
+    if kind is OutcomeKind.ACCEPTED:
+        return _ACCEPTED
+    reason = outcome.reason or str(kind)
     match kind:
-        case OutcomeKind.ACCEPTED:
-            return Consequence("accept")
         case OutcomeKind.REJECTED:
             return Consequence("fail", reason=reason)
         case OutcomeKind.BOUNCED:

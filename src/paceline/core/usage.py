@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from paceline.core.calendar import day_start_of, week_start
+from paceline.core.calendar import place_of
 from paceline.core.durations import Chance
 from paceline.core.health import WINDOW_SIZE, Window, adapted_gap_us, throttled_interval_us
 from paceline.core.instants import DAY, Instant
@@ -33,6 +33,7 @@ _quoted = json.JSONEncoder().encode
 
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_NO_ATTEMPTS = Window()
 
 
 class Usage(NamedTuple):
@@ -63,7 +64,7 @@ class Usage(NamedTuple):
     health: Mapping[int, Window] = _NOTHING
 
     def window_of(self, run_id: int) -> Window:
-        return self.health.get(run_id, Window())
+        return self.health.get(run_id, _NO_ATTEMPTS)
 
     def used_on(self, day_at: Instant, action: str) -> int:
         """What the day that starts at ``day_at`` has used; a day that is over keeps nothing.
@@ -97,38 +98,23 @@ def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
 
 def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: Chance) -> Usage:
     """Usage after one part of ``ask`` was sent at ``at``; the next gap is drawn here, once."""
-    used = _rolled(usage, policy, at)
-    action = ask.counted_as
-    paced = not ask.reply
-    return Usage(
-        tat_at=max(usage.tat_at, at) + _interval_us(usage, policy, at),
-        last_at=at if paced else usage.last_at,
-        gap_us=policy.draw_gap_us(rng) if paced else usage.gap_us,
-        batch_position=_next_position(usage, policy) if paced else usage.batch_position,
-        day_at=used.day_at,
-        day=_plus(used.day, action, 1),
-        week_at=used.week_at,
-        week=_plus(used.week, action, 1),
-        day_sends=used.day_sends,
-        day_bounces=used.day_bounces,
-        hold_until_at=usage.hold_until_at,
-        hold_reason=_reason_left(usage, at),
-        setbacks=usage.setbacks,
-        throttled_at=usage.throttled_at,
-        health=usage.health,
-    )
+    spent = spend_part(usage, policy, ask, at)
+    if ask.reply:
+        return spent
+    gap_us, position = policy.draw_gap_us(rng), _next_position(usage, policy)
+    return Usage(spent.tat_at, at, gap_us, position, *spent[4:])
 
 
 def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
     """Usage after a further part of a delivery that has started: a token and a slot, no new gap."""
     used = _rolled(usage, policy, at)
-    return used._replace(
-        tat_at=max(usage.tat_at, at) + _interval_us(usage, policy, at),
-        last_at=usage.last_at if ask.reply else at,
-        day=_plus(used.day, ask.counted_as, 1),
-        week=_plus(used.week, ask.counted_as, 1),
-        hold_reason=_reason_left(usage, at),
-    )
+    if used.hold_reason and used.hold_until_at <= at:
+        used = used._replace(hold_reason="")
+    if policy.capped:
+        action = ask.counted_as
+        used = used._replace(day=_plus(used.day, action, 1), week=_plus(used.week, action, 1))
+    tat_at = max(usage.tat_at, at) + _interval_us(usage, policy, at)
+    return Usage(tat_at, usage.last_at if ask.reply else at, *used[2:])
 
 
 def started(usage: Usage, at: Instant, policy: Policy, reply: bool) -> Usage:
@@ -137,10 +123,8 @@ def started(usage: Usage, at: Instant, policy: Policy, reply: bool) -> Usage:
     The intent was committed a little earlier; counting from the call is what keeps two effects
     as far apart as the policy says, however long the commit took.
     """
-    return usage._replace(
-        tat_at=max(usage.tat_at, at + _interval_us(usage, policy, at)),
-        last_at=usage.last_at if reply else at,
-    )
+    tat_at = max(usage.tat_at, at + _interval_us(usage, policy, at))
+    return Usage(tat_at, usage.last_at if reply else at, *usage[2:])
 
 
 def settle(
@@ -165,21 +149,17 @@ def settle(
     accepted = outcome.kind is OutcomeKind.ACCEPTED
     bounced = outcome.kind is OutcomeKind.BOUNCED
     return Usage(
-        tat_at=usage.tat_at,
-        last_at=usage.last_at,
-        gap_us=usage.gap_us,
-        batch_position=usage.batch_position,
-        day_at=usage.day_at,
-        day=day,
-        week_at=usage.week_at,
-        week=week,
-        day_sends=usage.day_sends + (accepted or bounced),
-        day_bounces=usage.day_bounces + bounced,
-        hold_until_at=usage.hold_until_at,
-        hold_reason=usage.hold_reason,
-        setbacks=0 if accepted else usage.setbacks,
-        throttled_at=usage.throttled_at,
-        health=_remembered(usage.health, run_id, usage.window_of(run_id).after(outcome, limit)),
+        *usage[:5],
+        day,
+        usage.week_at,
+        week,
+        usage.day_sends + (accepted or bounced),
+        usage.day_bounces + bounced,
+        usage.hold_until_at,
+        usage.hold_reason,
+        0 if accepted else usage.setbacks,
+        usage.throttled_at,
+        _remembered(usage.health, run_id, usage.window_of(run_id).after(outcome, limit)),
     )
 
 
@@ -258,6 +238,19 @@ def _without_future(usage: Usage, policy: Policy, now: Instant) -> Usage:
     return usage._replace(tat_at=now) if usage.tat_at > furthest_at else usage
 
 
+def last_send_not_before(usage: Usage, policy: Policy) -> Instant:
+    """An instant after which the last send of anything was made, replies included.
+
+    Where only replies were sent there is nothing but the bucket to tell: it is ahead of its last
+    token by a whole burst at most. A day is added, for the rate may have been another one.
+    """
+    if usage.last_at is not None:
+        return usage.last_at
+    burst = policy.rate.burst if policy.rate is not None else 0
+    slowest_us = _interval_us(usage, policy, usage.throttled_at or 0)
+    return usage.tat_at - burst * slowest_us - DAY
+
+
 def uncounted(after: Usage, before: Usage) -> Usage:
     """``after`` with the counts of ``before``: an attempt that never had an intent took no slot."""
     return after._replace(day=before.day, week=before.week)
@@ -315,18 +308,13 @@ def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
     return throttled_interval_us(policy, rate.interval_us, usage.throttled_at, at)
 
 
-def _reason_left(usage: Usage, at: Instant) -> str:
-    """Why the account is held back, for as long as it is."""
-    return usage.hold_reason if usage.hold_until_at > at else ""
-
-
 def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:
     """Counts start anew when ``at`` lies in a later day or week of the account's zone.
 
     Never in an earlier one: a clock that was set back would bring back the whole allowance.
     """
-    zone = policy.day_zone
-    day_at, week_at = day_start_of(at, zone), week_start(at, zone)
+    place = place_of(at, policy.day_zone)
+    day_at, week_at = place.day_at, place.week_at
     if day_at <= usage.day_at and week_at <= usage.week_at:
         return usage
     fresh_day, fresh_week = day_at > usage.day_at, week_at > usage.week_at
@@ -354,6 +342,8 @@ def _plus(counts: Mapping[str, int], action: str, by: int) -> Mapping[str, int]:
 def _remembered(health: Mapping[int, Window], run_id: int, window: Window) -> Mapping[int, Window]:
     if not run_id or (window.size == 0 and run_id not in health):
         return health
+    if len(health) == 1 and run_id in health:
+        return {run_id: window}
     kept = {run: w for run, w in health.items() if run != run_id}
     while len(kept) >= RUNS_REMEMBERED:
         kept.pop(next(iter(kept)))

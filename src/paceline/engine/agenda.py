@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from paceline.core.hours import Hours
@@ -68,6 +67,11 @@ class RunQueue:
         heapq.heappush(self._expected, due_at)
         self.closing_checked = False
 
+    @property
+    def first(self) -> Delivery | None:
+        """The oldest due delivery that was read; ``None`` if none was due then."""
+        return self._page[0] if self._page else None
+
     def pop(self) -> None:
         self._page.popleft()
 
@@ -77,8 +81,8 @@ class RunQueue:
         self._next_due_at = 0
 
     def must_read(self, now: Instant) -> bool:
-        """Whether ``head`` will read the store. Whatever the lane has settled must be in there
-        by then, or a retry that is not written yet would be taken for none at all.
+        """Whether ``read`` is due. Whatever the lane has settled must be in the store by then,
+        or a retry that is not written yet would be taken for none at all.
 
         What was tried before goes ahead of what was not, so a retry that falls due is not left to
         wait until the page read ahead is used up.
@@ -86,12 +90,6 @@ class RunQueue:
         if self._expected and self._expected[0] <= now:
             return True
         return not self._page and self._next_due_at is not None and self._next_due_at <= now
-
-    async def head(self, now: Instant) -> Delivery | None:
-        """The oldest due delivery, or ``None`` if none is due now."""
-        if self.must_read(now):
-            await self._refill(now)
-        return self._page[0] if self._page else None
 
     async def contacted_anew(self, target: str, now: Instant) -> bool:
         """Whether somebody has written to this target since the page was read."""
@@ -105,7 +103,8 @@ class RunQueue:
         self.contacted = {**self.contacted, target: instants}
         return True
 
-    async def _refill(self, now: Instant) -> None:
+    async def read(self, now: Instant) -> None:
+        """Read the next page."""
         assert self._journal is not None, "a queue without a journal only asks"
         quick = 0 <= now - self._read_at < QUICK_US
         self._size = LARGEST_PAGE if quick else PAGE
@@ -140,21 +139,20 @@ class RunQueue:
     def ask(self, delivery: Delivery, content: Content) -> Ask:
         """The delivery as the gates see it."""
         run = self.run
+        theirs = delivery.recipient_hours
         return Ask(
-            action=delivery.action,
-            parts=len(content.parts) - delivery.parts_done,
-            run_id=run.id,
-            reply=delivery.reply,
-            not_before_at=delivery.due_at or 0,
-            expires_at=delivery.expires_at,
-            suppressed=delivery.suppressed,
-            window=self.window,
-            opens_at=run.opens_at,
-            closes_at=run.closes_at,
-            recipient_hours=(
-                parsed_hours(delivery.recipient_hours) if delivery.recipient_hours else None
-            ),
-            contacted=self.contacted.get(delivery.target, ()),
+            delivery.action,
+            len(content.parts) - delivery.parts_done,
+            run.id,
+            delivery.reply,
+            delivery.due_at or 0,
+            delivery.expires_at,
+            delivery.suppressed,
+            self.window,
+            run.opens_at,
+            run.closes_at,
+            recipient_hours=parsed_hours(theirs) if theirs else None,
+            contacted=self.contacted.get(delivery.target, ()) if self.contacted else (),
         )
 
 
@@ -183,7 +181,10 @@ class Agenda:
 
     def in_turn(self) -> list[RunQueue]:
         """The queues in the order in which they may send next."""
-        return sorted(self._queues.values(), key=_rank)
+        queues = list(self._queues.values())
+        if len(queues) > 1:
+            queues.sort(key=_rank)
+        return queues
 
     def served(self, queue: RunQueue) -> None:
         self._turn += 1
@@ -212,7 +213,7 @@ class Agenda:
 
 def reserving(ask: Ask, unsent_parts: int) -> Ask:
     """The same ask, needing room also for the parts that started deliveries have yet to send."""
-    return replace(ask, parts=ask.parts + unsent_parts) if unsent_parts else ask
+    return ask._replace(parts=ask.parts + unsent_parts) if unsent_parts else ask
 
 
 def _rank(queue: RunQueue) -> tuple[bool, int, Instant, int]:

@@ -128,7 +128,7 @@ class CampaignSpec:
     def with_media(self, ids: Mapping[str, str]) -> CampaignSpec:
         """The same campaign with each media file's name replaced by what it is stored as."""
         parts = tuple(
-            replace(part, media=ids[part.media]) if part.media else part
+            part._replace(media=ids[part.media]) if part.media else part
             for part in self.content.parts
         )
         return replace(self, content=Content(parts))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -78,7 +77,7 @@ class Chooser:
         wake_at: Instant | None = None
         for queue in self._memory.agenda.in_turn():
             verdict = await self._serve(queue, now)
-            if isinstance(verdict, Go):
+            if verdict is GO:
                 return now
             if isinstance(verdict, Wait):
                 self._memory.waiting_for = self._memory.waiting_for or verdict
@@ -97,7 +96,8 @@ class Chooser:
         memory = self._memory
         if queue.must_read(now):
             await self._outbox.flush(self._sender.flying)
-        delivery = await queue.head(now)
+            await queue.read(now)
+        delivery = queue.first
         if delivery is None:
             return None
         if delivery.state is DeliveryState.UNKNOWN:
@@ -109,40 +109,36 @@ class Chooser:
         if queue.run.state is RunState.CANCELLED:
             await self._cancel(queue, delivery)
             return GO
-        ask = queue.ask(delivery, queue.content_of(delivery))
+        content = queue.content_of(delivery)
+        ask = queue.ask(delivery, content)
         needed = reserving(ask, self._sender.unsent_parts)
         verdict = memory.pacer.verdict(now, memory.usage, needed)
+        not_before_at = now
         if isinstance(verdict, Refuse):
             await self._give_up(queue, delivery, verdict)
             return GO
-        if isinstance(verdict, Wait) and not self._almost(verdict, now):
-            if not self._waits_for_itself(now, needed, verdict):
-                return verdict
-            await self._step_aside(queue, delivery, verdict)
-            return GO
-        if memory.policy.per_recipient is not None and self._sender.writes_to(delivery.target):
-            return Wait(None, "frequency", "recipient is being written to")
-        if not await self._contacted_meanwhile(queue, delivery, now):
-            not_before_at = verdict.until_at if isinstance(verdict, Wait) else now
-            await self._set_out(queue, delivery, ask, not_before_at or now)
-        return GO
-
-    async def _set_out(
-        self, queue: RunQueue, delivery: Delivery, ask: Ask, not_before_at: Instant
-    ) -> None:
-        memory = self._memory
+        if isinstance(verdict, Wait):
+            if not self._almost(verdict, now):
+                if not self._waits_for_itself(now, needed, verdict):
+                    return verdict
+                await self._step_aside(queue, delivery, verdict)
+                return GO
+            not_before_at = verdict.until_at or now
+        if memory.policy.per_recipient is not None:
+            if self._sender.writes_to(delivery.target):
+                return Wait(None, "frequency", "recipient is being written to")
+            if await self._contacted_meanwhile(queue, delivery, now):
+                return GO
         queue.pop()
         memory.agenda.served(queue)
-        flight = Flight(
-            delivery=delivery,
-            content=queue.content_of(delivery),
-            ask=ask,
-            attempt=delivery.attempts + 1,
-            part=delivery.parts_done,
-            policy_id=memory.account.policy_id,
-            not_before_at=not_before_at,
-        )
-        await self._open()
+        attempt, part = delivery.attempts + 1, delivery.parts_done
+        policy_id = memory.account.policy_id
+        await self._set_out(Flight(delivery, content, ask, attempt, part, policy_id, not_before_at))
+        return GO
+
+    async def _set_out(self, flight: Flight) -> None:
+        if not self._driver.is_open:
+            await self._open()
         await self._sender.start(flight)
         if self._outbox.refusals > 1:
             # Not because of something that has changed, or reading it again would have helped:
@@ -165,8 +161,6 @@ class Chooser:
         return verdict.until_at - self._context.lead.us
 
     async def _open(self) -> None:
-        if self._driver.is_open:
-            return
         timeout_us = self._memory.policy.timeout_us
         try:
             async with asyncio.timeout(timeout_us / SECOND):
@@ -208,13 +202,13 @@ class Chooser:
             return True
         if verdict.until_at is None or not (ask.recipient_hours or ask.contacted):
             return False
-        plain = replace(ask, recipient_hours=None, contacted=())
+        plain = ask._replace(recipient_hours=None, contacted=())
         others = self._memory.pacer.verdict(now, self._memory.usage, plain)
         return isinstance(others, Wait) and others.until_at != verdict.until_at
 
     async def _contacted_meanwhile(self, queue: RunQueue, delivery: Delivery, now: Instant) -> bool:
         """Whether another campaign or account has written to the recipient since we looked."""
-        if self._memory.policy.per_recipient is None or delivery.reply:
+        if delivery.reply:
             return False
         await self._outbox.flush(self._sender.flying)
         return await queue.contacted_anew(delivery.target, now)
@@ -229,7 +223,8 @@ class Chooser:
 
     async def _resolve(self, queue: RunQueue, delivery: Delivery) -> None:
         queue.pop()
-        await self._open()
+        if not self._driver.is_open:
+            await self._open()
         resolution = await recovery.resolve(
             self._context, self._memory, self._lease, self._driver, delivery
         )

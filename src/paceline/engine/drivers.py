@@ -8,7 +8,7 @@ be called off is left behind, so that no lane waits for it for ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import structlog
@@ -95,7 +95,12 @@ class LazyDriver:
             log.warning("driver did not close", account=self._account.name, error=repr(error))
 
     async def send(self, message: Message) -> Outcome:
-        return await _ours((self._driver or await self.open()).send(message))
+        driver = self._driver or await self.open()
+        try:
+            return await driver.send(message)
+        except asyncio.CancelledError:
+            _refuse_own_cancellation()
+            raise
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         return await _ours((await self.open()).upload(media, content))
@@ -109,15 +114,18 @@ class LazyDriver:
             await _apart(driver.close())
 
 
-async def within_time(call: Awaitable[T], timeout_us: int, leave: Leave | None = None) -> T:
+async def within_time(
+    call: Coroutine[Any, Any, T], timeout_us: int, leave: Leave | None = None
+) -> T:
     """What a driver answers within so long; else it is called off, and that is a ``TimeoutError``.
 
     A driver that goes on cleaning up for more than a few seconds is left to itself. Whoever has to
     know of such calls is told of each as it is left.
     """
-    apart = asyncio.ensure_future(call)
+    loop = asyncio.get_running_loop()
+    apart = loop.create_task(call)
     try:
-        await _until_done(apart, timeout_us)
+        await _until_done(apart, timeout_us, loop)
         in_time = apart.done()
     finally:
         if not apart.done():
@@ -127,10 +135,11 @@ async def within_time(call: Awaitable[T], timeout_us: int, leave: Leave | None =
     return _answer(apart)
 
 
-async def _until_done(apart: asyncio.Future[Any], timeout_us: int) -> None:
+async def _until_done(
+    apart: asyncio.Future[Any], timeout_us: int, loop: asyncio.AbstractEventLoop
+) -> None:
     """Until it is done, or so long. As ``asyncio.wait`` does it, which takes twice as long for the
     same; and every message passes through here."""
-    loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
     def wake(_: object = None) -> None:
@@ -193,7 +202,12 @@ async def _ours(call: Awaitable[T]) -> T:
     try:
         return await call
     except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is None or current.cancelling():
-            raise
+        _refuse_own_cancellation()
+        raise
+
+
+def _refuse_own_cancellation() -> None:
+    """Whoever catches a cancellation that nobody asked for has a driver that failed."""
+    current = asyncio.current_task()
+    if current is not None and not current.cancelling():
         raise ProviderError("the driver broke off its own call") from None

@@ -1,7 +1,9 @@
 """The journal: every write of a process, grouped into few transactions.
 
-Units of work gather while the last group commits; the next group takes whatever has gathered, so
-there is no timer and no waiting for company. Lanes' units are merged into one statement per kind;
+Units of work gather while the last group commits, and the next group takes whatever has gathered.
+Where commits are quick and many lanes have something to say now and then, a service may ask for a
+moment between two groups, so that a thousand lanes are not a thousand commits a second; whoever
+comes after a pause never waits, and a busy journal has no such moments. Lanes' units are merged into one statement per kind;
 other work follows in the order it came. If a group fails, its units are replayed one by one, so
 that one bad unit harms no other; if it was only in another transaction's way, it is tried once more
 as a whole before that. A unit that needs a row which somebody holds for long is found in the same
@@ -15,11 +17,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -93,21 +95,25 @@ class GroupJournal:
         reader: Runner,
         observer: Observer | None = None,
         group_limit: int = GROUP_LIMIT,
+        gather_us: int = 0,
     ) -> None:
+        """``gather_us``: a group begins no sooner than this after the one before it began."""
         self._store = store
         self._clock = clock
         self._writer = writer
         self._reader = reader
         self._observer = observer or Unobserved()
         self._limit = group_limit
+        self._gather_us = gather_us
+        self._began_us = -gather_us
         self._waiting: deque[_Entry] = deque()
         self._drainer: asyncio.Task[None] | None = None
 
-    async def submit(self, unit: LaneUnit) -> LaneResult:
-        return cast(LaneResult, await self._enqueue(unit=unit))
+    def submit(self, unit: LaneUnit) -> Awaitable[LaneResult]:
+        return self._enqueue(unit)
 
-    async def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> T:
-        return cast(T, await self._enqueue(work=work, alone=alone, first=first))
+    def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> Awaitable[T]:
+        return self._enqueue(None, work, alone, first)
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.run(lambda: _read(self._store, work))
@@ -121,9 +127,8 @@ class GroupJournal:
 
     def _enqueue(
         self,
-        unit: LaneUnit | None = None,
+        unit: LaneUnit | None,
         work: Work[Any] | None = None,
-        *,
         alone: bool = False,
         first: bool = False,
     ) -> asyncio.Future[Any]:
@@ -141,17 +146,23 @@ class GroupJournal:
     async def _drain(self) -> None:
         try:
             while self._waiting:
+                if self._gather_us:
+                    await self._let_gather()
                 group = self._next_group()
-                began_us = self._clock.monotonic_us()
-                for entry, answer in zip(group, await self._commit(group), strict=True):
-                    _answer(entry.future, answer)
-                self._tell(len(group), self._clock.monotonic_us() - began_us)
+                self._began_us = self._clock.monotonic_us()
+                _answer(group, await self._commit(group))
+                self._tell(len(group), self._clock.monotonic_us() - self._began_us)
         finally:
             self._drainer = None
             # Nobody is left to answer those that wait, and they must not wait for ever.
             for entry in self._waiting:
                 entry.future.cancel()
             self._waiting.clear()
+
+    async def _let_gather(self) -> None:
+        left_us = self._began_us + self._gather_us - self._clock.monotonic_us()
+        if left_us > 0 and len(self._waiting) < self._limit:
+            await self._clock.sleep(left_us)
 
     def _next_group(self) -> list[_Entry]:
         group = [self._waiting.popleft()]
@@ -243,15 +254,9 @@ class _Commit:
 
 
 def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:
-    answers: dict[int, Any] = {}
-    lanes = [(index, entry.unit) for index, entry in enumerate(group) if entry.unit is not None]
-    if lanes:
-        results = tx.path.apply([unit for _, unit in lanes])
-        answers.update((index, result) for (index, _), result in zip(lanes, results, strict=True))
-    for index, entry in enumerate(group):
-        if entry.work is not None:
-            answers[index] = entry.work(tx)
-    return [answers[index] for index in range(len(group))]
+    units = [entry.unit for entry in group if entry.unit is not None]
+    results = iter(tx.path.apply(units) if units else ())
+    return [next(results) if entry.work is None else entry.work(tx) for entry in group]
 
 
 def _read(store: Store, work: Work[T]) -> T:
@@ -259,10 +264,12 @@ def _read(store: Store, work: Work[T]) -> T:
         return work(tx)
 
 
-def _answer(future: asyncio.Future[Any], answer: Any) -> None:
-    if future.done():  # its caller was cancelled; what it wrote stands all the same
-        return
-    if isinstance(answer, BaseException):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)
+def _answer(group: list[_Entry], answers: list[Any]) -> None:
+    for entry, answer in zip(group, answers, strict=True):
+        future = entry.future
+        if future.done():  # its caller was cancelled; what it wrote stands all the same
+            continue
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

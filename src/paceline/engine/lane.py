@@ -173,14 +173,14 @@ class Lane:
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
-        stale = self._touched or self._outbox.stale
-        if stale or self._clock.now() >= self._memory.recount_at:
-            await self._refresh(sender)
         now = self._clock.now()
+        if self._touched or self._outbox.stale or now >= self._memory.recount_at:
+            await self._refresh(sender)
+            now = self._clock.now()
         if not self._context.lease.safe():
             await self._outbox.flush(sender.flying)
             return now + LEASE_RETRY_US
-        part_at = await sender.continue_one(now)
+        part_at = await sender.continue_one(now) if len(sender) else None
         if part_at is not None and part_at <= now:
             return now
         start_at: Instant | None = None

@@ -16,8 +16,7 @@ from paceline.engine.settling import Flight
 def forbidden(flight: Flight, policy: Policy, now: Instant) -> str | None:
     """Why the part must not go out any more; None if it may."""
     ask = flight.ask
-    capped = policy.daily or policy.weekly or policy.warmup is not None
-    if capped and day_start_of(now, policy.day_zone) > flight.intent_at:
+    if policy.capped and day_start_of(now, policy.day_zone) > flight.intent_at:
         return "a new day began, and the slot was yesterday's"
     if flight.part != flight.delivery.parts_done:
         return None

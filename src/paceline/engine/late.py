@@ -109,7 +109,7 @@ class LateCalls:
 
     def lives(self, key: str) -> bool:
         """Whether a message under this key may still arrive."""
-        return any(late.key == key for late in self._living)
+        return bool(self._living) and any(late.key == key for late in self._living)
 
     def of(self, lease: Lease) -> list[LateCall]:
         """Those that one lane has made and that have not ended."""

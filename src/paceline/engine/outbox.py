@@ -11,12 +11,13 @@ from contextlib import suppress
 
 import structlog
 
+from paceline.core import usage as usages
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
-from paceline.engine.ports import Intent, LaneUnit, Lease, Settlement
+from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
 from paceline.engine.settling import Settled
 
 SUMMARY_AFTER = 100
@@ -33,7 +34,10 @@ class Outbox:
         self._memory = memory
         self._lease = lease
         self._waiting: list[Settled] = []
+        self._grave = False
+        """Whether anything that waits has an aftermath."""
         self._tally: dict[DeliveryState, int] = {}
+        self._tallied = 0
         self._doubtful = False
         self.stale = False
         """Whether what the lane remembers may no longer be true."""
@@ -43,10 +47,11 @@ class Outbox:
     @property
     def urgent(self) -> bool:
         """Whether something waits that must be in force before anything else is sent."""
-        return self._doubtful or any(not entry.aftermath.empty for entry in self._waiting)
+        return self._doubtful or self._grave
 
     def add(self, settled: Settled) -> None:
         self._waiting.append(settled)
+        self._grave = self._grave or not settled.aftermath.empty
 
     def doubt(self) -> None:
         """The store failed us: what it holds may not be what we think."""
@@ -67,32 +72,25 @@ class Outbox:
         A ``StoreUnavailable`` leaves everything waiting. Whether the intent of a failed commit went
         through cannot be known here, so it is doubted until ``flush`` has looked.
         """
-        batch = tuple(self._waiting)
-        unit = LaneUnit(
-            lease=self._lease,
-            revision=self._memory.revision,
-            usage=self._memory.checkpoint(),
-            settlements=tuple(entry.settlement for entry in batch),
-            intent=intent,
-        )
-        aftermaths = [entry.aftermath for entry in batch if not entry.aftermath.empty]
-        journal, account = self._context.journal, self._memory.account
+        memory, batch = self._memory, self._waiting[:]
+        settlements = tuple([entry.settlement for entry in batch])
+        usage = usages.to_json(memory.usage)
+        unit = LaneUnit(self._lease, memory.revision, usage, settlements, intent)
         try:
-            if aftermaths:
-                now = self._context.clock.now()
-                result = await journal.write(
-                    lambda tx: lane_writes.with_aftermath(tx, unit, aftermaths, account, now),
-                    alone=True,
-                )
-                self.stale = True
+            if self._grave:
+                result = await self._submit_alone(unit, batch)
             else:
-                result = await journal.submit(unit)
+                result = await self._context.journal.submit(unit)
         except StoreUnavailable:
             self.doubt()
             raise
-        del self._waiting[: len(batch)]
         for entry in batch:
             self._report(entry)
+        if len(batch) == len(self._waiting):
+            self._waiting, self._grave = [], False
+        else:  # more has landed meanwhile
+            del self._waiting[: len(batch)]
+            self._grave = any(not entry.aftermath.empty for entry in self._waiting)
         if not result.held:
             late = [s for s, moved in zip(unit.settlements, result.settled, strict=True) if moved]
             await self._tell_owner(late)
@@ -100,6 +98,17 @@ class Outbox:
         if intent is not None:
             self.refusals = 0 if result.intended else self.refusals + 1
         return result.intended
+
+    async def _submit_alone(self, unit: LaneUnit, batch: list[Settled]) -> LaneResult:
+        """The same where something follows from an outcome beyond its delivery: in the same
+        transaction, so that no crash can come between."""
+        account, now = self._memory.account, self._context.clock.now()
+        aftermaths = [entry.aftermath for entry in batch if not entry.aftermath.empty]
+        result = await self._context.journal.write(
+            lambda tx: lane_writes.with_aftermath(tx, unit, aftermaths, account, now), alone=True
+        )
+        self.stale = True
+        return result
 
     async def _tell_owner(self, late: list[Settlement]) -> None:
         if late:
@@ -119,24 +128,24 @@ class Outbox:
         if self._tally:
             counts = {str(state): count for state, count in self._tally.items()}
             log.info("batch done", account=self._memory.account.name, **counts)
-            self._tally = {}
+            self._tally, self._tallied = {}, 0
 
     def _report(self, entry: Settled) -> None:
-        settlement = entry.settlement
-        self._context.observer.settled(
-            self._memory.account.name, settlement.outcome, settlement.state, settlement.latency_us
-        )
-        self._tally[settlement.state] = self._tally.get(settlement.state, 0) + 1
-        batch = self._memory.policy.batch
-        if sum(self._tally.values()) >= (batch.size if batch is not None else SUMMARY_AFTER):
+        settlement, memory = entry.settlement, self._memory
+        outcome, state = settlement.outcome, settlement.state
+        self._context.observer.settled(memory.account.name, outcome, state, settlement.latency_us)
+        self._tally[state] = self._tally.get(state, 0) + 1
+        self._tallied += 1
+        batch = memory.policy.batch
+        if self._tallied >= (batch.size if batch is not None else SUMMARY_AFTER):
             self.summarise()
-        if settlement.outcome.refused:
+        if outcome.refused:
             log.info(
                 "not sent",
-                account=self._memory.account.name,
+                account=memory.account.name,
                 run=settlement.run_id,
                 delivery=settlement.delivery_id,
-                outcome=str(settlement.outcome.kind),
+                outcome=str(outcome.kind),
                 reason=settlement.reason,
-                state=str(settlement.state),
+                state=str(state),
             )

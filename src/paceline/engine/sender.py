@@ -75,7 +75,8 @@ class Sender:
     @property
     def unsent_parts(self) -> int:
         """Parts of started deliveries that have no intent yet: room must be kept for them."""
-        return sum(flight.unsent_parts for flight in self._flights.values())
+        flights = self._flights
+        return sum([flight.unsent_parts for flight in flights.values()]) if flights else 0
 
     @property
     def under_way(self) -> bool:
@@ -173,14 +174,14 @@ class Sender:
         # The limits may have changed since the first part: each part is sent under its own.
         flight.policy_id = self._memory.account.policy_id
         intent = Intent(
-            delivery_id=delivery.id,
-            run_id=delivery.run_id,
-            part=flight.part,
-            attempt=flight.attempt,
-            action=flight.ask.counted_as,
-            at=now,
-            policy_id=flight.policy_id,
-            starts=starts,
+            delivery.id,
+            delivery.run_id,
+            flight.part,
+            flight.attempt,
+            flight.ask.counted_as,
+            now,
+            flight.policy_id,
+            starts,
         )
         before = self._memory.usage
         self._memory.usage = usage
@@ -314,9 +315,8 @@ class Sender:
         )
         memory.usage = settled.usage
         self._outbox.add(settled)
-        media_id = flight.content.parts[flight.part].media
-        if outcome.handle_gone and media_id is not None:
-            self._handles.forget(media_id, flight.handle)
+        if flight.handle is not None and outcome.handle_gone:
+            self._handles.forget(flight.content.parts[flight.part].media, flight.handle)
         if settled.settlement.state is DeliveryState.SENDING:
             flight.part += 1
             flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)

@@ -79,6 +79,9 @@ class Aftermath(NamedTuple):
         return self.account_event is None and self.pause_run is None and self.suppress is None
 
 
+NO_AFTERMATH = Aftermath()
+
+
 class Settled(NamedTuple):
     settlement: Settlement
     usage: Usage
@@ -148,23 +151,24 @@ def _settlement(
     if state is DeliveryState.UNKNOWN:
         due_at = doubt_due_at(policy, capabilities, now + ASK_AFTER_US[0])
     accepted = outcome.kind is OutcomeKind.ACCEPTED
+    started_at = flight.started_at
     return Settlement(
-        delivery_id=delivery.id,
-        run_id=delivery.run_id,
-        part=flight.part,
-        attempt=flight.attempt,
-        action=flight.ask.counted_as,
-        intent_at=flight.intent_at,
-        started_at=flight.started_at,
-        settled_at=now,
-        outcome=outcome,
-        policy_id=flight.policy_id,
-        state=state,
-        due_at=due_at,
+        delivery.id,
+        delivery.run_id,
+        flight.part,
+        flight.attempt,
+        flight.ask.counted_as,
+        flight.intent_at,
+        started_at,
+        now,
+        outcome,
+        flight.policy_id,
+        state,
+        due_at,
         parts_done=flight.part + 1 if accepted else flight.part,
         retries=delivery.retries + result.climbs,
         reason=result.reason,
-        latency_us=now - flight.started_at if flight.started_at is not None else None,
+        latency_us=None if started_at is None else now - started_at,
     )
 
 
@@ -178,6 +182,8 @@ def doubt_due_at(policy: Policy, capabilities: Capabilities, ask_at: Instant) ->
 def _aftermath(
     flight: Flight, outcome: Outcome, result: Consequence, usage: Usage, policy: Policy
 ) -> Aftermath:
+    if outcome.kind is OutcomeKind.ACCEPTED and policy.breaker is None:
+        return NO_AFTERMATH
     delivery = flight.delivery
     aftermath = Aftermath(
         account_event=result.account_event,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from paceline.core.instants import Instant
 from paceline.core.model import Part
@@ -26,8 +26,7 @@ class Capabilities:
     proves_absence: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One part, rendered, on its way to one target."""
 
     key: str

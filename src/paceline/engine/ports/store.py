@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
@@ -93,7 +93,7 @@ Work = Callable[[Tx], T]
 class Journal(Protocol):
     """The one way into the store for everything that runs in the event loop."""
 
-    async def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> T:
+    def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> Awaitable[T]:
         """Run ``work`` in a group with others; the answer comes when the group is durable.
 
         Work that needs the fence goes ``alone``: in a group it would come after writes of others,
@@ -104,6 +104,6 @@ class Journal(Protocol):
 
     async def read(self, work: Work[T]) -> T: ...
 
-    async def submit(self, unit: LaneUnit) -> LaneResult:
+    def submit(self, unit: LaneUnit) -> Awaitable[LaneResult]:
         """A lane's unit, merged with those of other lanes into one statement per kind."""
         ...
