@@ -1,11 +1,15 @@
 """Templates: what is filled in, what is missing, and what does not get out of the sandbox."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from paceline.core import template
 from paceline.core.errors import InputError
 from paceline.core.model import Content, Part
 from paceline.core.template import (
     LONGEST_TEXT,
+    MOST_BLANKS,
     content_variables,
     render,
     render_part,
@@ -188,3 +192,67 @@ def test_the_fields_of_a_whole_message_without_the_target() -> None:
         )
     )
     assert content_variables(content) == {"a", "b", "c", "d"}
+
+
+names = st.sampled_from(
+    ["name", "city", "target", "range", "dict", "self", "loop", "none", "größe"]
+)
+sources = st.lists(
+    st.one_of(
+        st.text("ab %{}()s<&\n\r", max_size=6),
+        names.map("{{{{ {} }}}}".format),
+        names.map("{{{{-{}-}}}}".format),
+        names.map("{{{{ {}|upper }}}}".format),
+        st.sampled_from(["{# no #}", "{% raw %}{{ name }}{% endraw %}", "%(name)s", "{{ 'x' }}"]),
+    ),
+    max_size=8,
+).map("".join)
+
+
+def told(source: str, fields: dict[str, str], html: bool) -> str:
+    """The text, or what the author is told instead."""
+    try:
+        return render(source, fields, html=html)
+    except InputError as error:
+        return f"InputError: {error}"
+
+
+@given(sources, st.dictionaries(names, st.text("a<&'%{} ", max_size=4)), st.booleans())
+@example("100 % of {{ name }}s", {"name": "%(city)s"}, True)
+@example("{{ name }}" * (MOST_BLANKS + 1), {"name": "<"}, True)
+@example("{{ self }}", {"self": "a field"}, False)
+@example("{{ range }}", {"range": "a field"}, False)
+@example("{{ range }}", {}, False)
+@example("{{ name }}", {"name": "x" * LONGEST_TEXT}, False)
+@example("{{ name }}", {"name": "x" * (LONGEST_TEXT + 1)}, False)
+@example("{{ name }}{{ city }}", {"name": "x" * LONGEST_TEXT}, False)
+@example("{{ name }}{{ city }}", {"name": "x" * (LONGEST_TEXT + 1)}, False)
+@example("{{ \ufb01 }}{{ fi }}", {"\ufb01": "1", "fi": "2"}, False)
+def test_a_form_is_filled_in_as_jinja_would(
+    source: str, fields: dict[str, str], html: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        short = told(source, fields, html)
+        patch.setattr(template._Form, "filled_in", lambda *_: None)
+        assert told(source, fields, html) == short
+
+
+def test_a_form_is_filled_in_without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(template, "_rendered")
+    assert render("Dear {{ name }} of\n{{- city }}", FIELDS) == "Dear Ada <b> ofWien"
+    assert render("<p>{{ name }}</p>", FIELDS, html=True) == "<p>Ada &lt;b&gt;</p>"
+
+
+def test_a_field_named_too_often_is_refused_before_the_text_exists() -> None:
+    most, more = ("{{ name }}" * count for count in (MOST_BLANKS, MOST_BLANKS + 1))
+    assert template._compiled(most, html=False).form is not None
+    assert template._compiled(more, html=False).form is None
+    with pytest.raises(InputError, match="more than 100000 characters"):
+        render(more, {"name": "x" * 10_000})
+
+
+def test_a_part_with_nothing_to_fill_in_stays_as_it_is() -> None:
+    part = Part("media", text="a caption }}", media="m1")
+    assert render_part(part, "ada@example.org", FIELDS) is part
+    part = Part("text", text="x", subject="two\nlines")
+    assert render_part(part, "ada@example.org", FIELDS).subject == "two lines"

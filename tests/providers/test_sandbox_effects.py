@@ -101,6 +101,26 @@ def test_a_digest_tells_parts_apart_without_their_words() -> None:
     assert "secret" not in replace(EXAMPLE, part=one).to_json()
 
 
+def test_a_digest_is_the_same_in_every_release_and_whenever_it_is_asked_for() -> None:
+    late = PartDigest.of(Part("media", "hello", "a", "<b>", "m1"), "h1")
+    known = PartDigest("media", 5, "a60201b54065d074", "m1", "h1")
+    assert late == known
+    assert hash(late) == hash(known)
+    assert repr(late) == repr(known)
+    assert late != "a60201b54065d074"
+    assert replace(EXAMPLE, part=late).to_json() == replace(EXAMPLE, part=known).to_json()
+
+
+def test_a_line_of_the_log_reads_the_same_in_every_release() -> None:
+    assert EXAMPLE.to_json() == (
+        '{"kind":"send","called_at":10,"at":12,"account":"first","address":"first@example.com",'
+        '"key":"k1","target":"anna@example.com","action":"message","attempt":1,'
+        '"answer":"accepted","code":"","accepted":true,"provider_id":"sandbox-1",'
+        '"retry_after_us":null,"expires_at":null,"part":{"kind":"text","size":5,'
+        '"digest":"1ee6237cbac81dce","media":null,"handle":null}}'
+    )
+
+
 def test_a_new_process_reads_what_the_last_one_wrote(tmp_path: Path) -> None:
     path = tmp_path / "effects.jsonl"
     with FileEffects(path) as effects:

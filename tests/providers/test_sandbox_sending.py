@@ -32,7 +32,7 @@ def test_an_accepted_send_is_on_record() -> None:
     (outcome,) = stage.send_all([message("k1", "anna@example.com", text="hello", action="email")])
     (effect,) = stage.effects.all()
     assert outcome.kind is A.ACCEPTED
-    assert outcome.provider_id == effect.provider_id is not None
+    assert outcome.provider_id == effect.provider_id == "sandbox-1b313d79ef21beed4df4"
     assert (effect.kind, effect.account, effect.address) == ("send", "first", "first@example.com")
     assert (effect.key, effect.target, effect.action) == ("k1", "anna@example.com", "email")
     assert (effect.called_at, effect.at) == (START, START)

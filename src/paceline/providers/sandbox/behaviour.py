@@ -42,7 +42,7 @@ NO_CHANCE = Chance(0.0, 0, 0)
 """For a provider that answers at once and never fails by itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """What the provider does: what it answers, whether it holds the message, whether it hangs."""
 
@@ -55,31 +55,36 @@ def decide_send(
     settings: SandboxSettings,
     memory: Memory,
     message: Message,
-    *,
     draw: float,
     provider_id: str,
+    *,
     actions: frozenset[str],
     now: Instant,
 ) -> Decision:
     """The account's own trouble first, then what was written down, the message, and chance."""
-    trouble = decide_account(settings, memory, now)
-    if trouble is not None:
-        return trouble
-    fate = _fate_of_number(settings, memory.sends + 1)
+    # A ban outlives the setting that brought it about, so it is looked for in any case.
+    easy = settings.easy and memory.banned_at is None
+    fate = None
+    if not easy:
+        trouble = decide_account(settings, memory, now)
+        if trouble is not None:
+            return trouble
+        fate = _fate_of_number(settings, memory.sends + 1)
     if fate is None:
-        held = memory.held.get(message.key)
-        if held is not None and settings.deduplicates:
-            known = Outcome(OutcomeKind.ACCEPTED, code="duplicate", provider_id=held.provider_id)
-            return Decision(known)
+        if settings.deduplicates and message.key in memory.held:
+            first_id = memory.held[message.key].provider_id
+            return Decision(Outcome(OutcomeKind.ACCEPTED, code="duplicate", provider_id=first_id))
         fault = _fault(message, memory, actions, now)
         if fault is not None:
             return Decision(fault)
         fate = fate_of_address(message.target, memory.sends_to.get(message.target, 0) + 1)
-    if fate is None:
+    if fate is None and not easy:
         limit = _over_quota(settings, memory, now)
         if limit is not None:
             return Decision(limit)
         fate = _fate_of_draw(settings, draw)
+    if fate is None:
+        return Decision(accepted(provider_id), accepted=True)
     return _carry_out(fate, settings, provider_id)
 
 
@@ -130,12 +135,12 @@ def _fate_of_number(settings: SandboxSettings, number: int) -> Fate | None:
     return settings.numbered.get(number, Fate.THROTTLE if throttled else None)
 
 
-def _fate_of_draw(settings: SandboxSettings, draw: float) -> Fate:
+def _fate_of_draw(settings: SandboxSettings, draw: float) -> Fate | None:
     for fate, rate in settings.rates.items():
         draw -= rate
         if draw < 0:
             return fate
-    return Fate.ACCEPT
+    return None
 
 
 def _fault(
@@ -188,8 +193,8 @@ _REFUSALS = {
 
 
 def _carry_out(fate: Fate, settings: SandboxSettings, provider_id: str) -> Decision:
-    if fate in (Fate.ACCEPT, Fate.SLOW):
-        return Decision(accepted(provider_id), accepted=True, hangs=fate is Fate.SLOW)
+    if fate is Fate.SLOW:
+        return Decision(accepted(provider_id), accepted=True, hangs=True)
     if fate in (Fate.TIMEOUT, Fate.LOST):
         text = f"no answer within {print_duration(settings.timeout_latency)}"
         return Decision(unknown(text), accepted=fate is Fate.TIMEOUT, hangs=True)

@@ -22,29 +22,69 @@ from paceline.core.model import Part
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
 class PartDigest:
-    """What was sent, without its words: enough to tell parts apart and to see media reused."""
+    """What was sent, without its words: enough to tell parts apart and to see media reused.
 
-    kind: str
-    size: int
-    digest: str
-    media: str | None = None
-    handle: str | None = None
+    The words are kept only until somebody asks for the digest. In a log in memory hardly anybody
+    does, and hashing is dear.
+    """
+
+    __slots__ = ("_digest", "_undigested", "handle", "kind", "media", "size")
+
+    def __init__(
+        self,
+        kind: str,
+        size: int,
+        digest: str,
+        media: str | None = None,
+        handle: str | None = None,
+        undigested: Part | None = None,
+    ) -> None:
+        self.kind = kind
+        self.size = size
+        self.media = media
+        self.handle = handle
+        self._digest = digest
+        self._undigested = undigested
 
     @classmethod
     def of(cls, part: Part, handle: str | None) -> PartDigest:
-        words = "\0".join((part.text, part.subject, part.html))
-        digest = sha256(words.encode()).hexdigest()[:16]
-        return cls(part.kind, len(part.text), digest, part.media, handle)
+        return cls(part.kind, len(part.text), "", part.media, handle, part)
+
+    @property
+    def digest(self) -> str:
+        part = self._undigested
+        if part is not None:
+            words = "\0".join((part.text, part.subject, part.html))
+            self._digest = sha256(words.encode()).hexdigest()[:16]
+            self._undigested = None
+        return self._digest
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PART_FIELDS}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartDigest):
+            return NotImplemented
+        return self.to_mapping() == other.to_mapping()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"PartDigest({', '.join(f'{k}={v!r}' for k, v in self.to_mapping().items())})"
 
 
-@dataclass(frozen=True, slots=True)
+_PART_FIELDS = ("kind", "size", "digest", "media", "handle")
+
+
+@dataclass(slots=True)
 class Effect:
     """One call that reached the provider, what became of it, and what was answered.
 
     ``accepted`` tells whether the provider holds a new message (or file) because of it, whatever
     the answer was. ``called_at`` is when the caller called, ``at`` when the provider acted.
+    Once it is in a log nobody changes it; it is not frozen, because that would treble its price.
     """
 
     kind: Literal["send", "upload"]
@@ -70,16 +110,14 @@ class Effect:
 
     def to_json(self) -> str:
         """One line. The place is left out: it is where the line stands."""
-        part = {name: getattr(self.part, name) for name in _PART_FIELDS}
         plain = {name: getattr(self, name) for name in _PLAIN_FIELDS}
-        return json.dumps(plain | {"part": part}, separators=(",", ":"))
+        return json.dumps(plain | {"part": self.part.to_mapping()}, separators=(",", ":"))
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any], number: int) -> Effect:
         return cls(**{**raw, "part": PartDigest(**raw["part"]), "number": number})
 
 
-_PART_FIELDS = tuple(field.name for field in fields(PartDigest))
 _PLAIN_FIELDS = tuple(f.name for f in fields(Effect) if f.name not in ("part", "number"))
 
 
@@ -113,7 +151,7 @@ class MemoryEffects:
         if effect.number:  # it has its place in some log already, perhaps in this one
             effect = replace(effect)
         # Nobody else has seen it yet, so it is numbered as it is: a copy for every send is dear.
-        object.__setattr__(effect, "number", len(self._effects) + 1)
+        effect.number = len(self._effects) + 1
         self._effects.append(effect)
 
     def tail(self) -> Tail:

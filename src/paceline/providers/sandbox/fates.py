@@ -10,9 +10,8 @@ from enum import StrEnum
 
 
 class Fate(StrEnum):
-    """What the imaginary provider does with a send."""
+    """What the imaginary provider does with a send that it does not simply accept."""
 
-    ACCEPT = "accept"
     BOUNCE = "bounce"
     REJECT = "reject"
     TRANSIENT = "transient"
@@ -53,7 +52,8 @@ _EVERY_OTHER_TIME = {
     "unauthorised": Fate.UNAUTHORISED,
     "lost": Fate.LOST,
 }
-_WORD = re.compile(rf"(?:^|\+)({'|'.join([*_EVERY_TIME, *_EVERY_OTHER_TIME])})(?![a-z])")
+_WORD = re.compile(rf"({'|'.join([*_EVERY_TIME, *_EVERY_OTHER_TIME])})(?![a-z])")
+_TAG = re.compile(rf"\+{_WORD.pattern}")
 
 
 def speaks(target: str) -> bool:
@@ -72,6 +72,9 @@ def fate_of_address(target: str, nth: int) -> Fate | None:
 
 
 def _word(target: str) -> str | None:
-    local_part = target.lower().partition("@")[0]
-    match = _WORD.search(local_part)
+    address = target.lower()
+    match = _WORD.match(address)
+    # Hardly any address has a tag, so the others are not searched for one.
+    if match is None and "+" in address:
+        match = _TAG.search(address.partition("@")[0])
     return match.group(1) if match else None

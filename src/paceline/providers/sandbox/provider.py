@@ -100,13 +100,19 @@ class SandboxDriver:
 
     async def send(self, message: Message) -> Outcome:
         called_at = self._begin()
-        attempt = self._memory.attempts.get(message.key, 0) + 1
         chance = NO_CHANCE
         if not self._certain:
+            attempt = self._memory.attempts.get(message.key, 0) + 1
             chance = self._chance(self._settings.latency, "send", message.key, attempt)
-        await self._pass(called_at, chance.effect_after_us)
-        decision = self._take_send(message, chance, called_at)
-        await self._pass(called_at, self._answer_after_us(chance, decision))
+        # No time is no wait: a provider without latency acts and answers at once.
+        now = called_at
+        if chance.effect_after_us:
+            await self._clock.sleep_until(called_at + chance.effect_after_us)
+            now = self._clock.now()
+        decision = self._take_send(message, chance, called_at, now)
+        answer_after_us = self._answer_after_us(chance, decision)
+        if answer_after_us:
+            await self._clock.sleep_until(called_at + answer_after_us)
         return decision.outcome
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
@@ -140,11 +146,6 @@ class SandboxDriver:
     def _memory(self) -> Memory:
         return self._world.of(self._name)
 
-    async def _pass(self, called_at: Instant, us: int) -> None:
-        """Until so long after the call. No time is no wait: such a provider answers at once."""
-        if us:
-            await self._clock.sleep_until(called_at + us)
-
     def _begin(self) -> Instant:
         if self._closed:
             raise ProviderError(f"{self._name} has been closed")
@@ -154,13 +155,15 @@ class SandboxDriver:
         return Chance.of(latency, self._settings.seed, self._name, *about)
 
     def _answer_after_us(self, chance: Chance, decision: Decision) -> int:
-        hanging_us = self._settings.timeout_latency if decision.hangs else 0
-        return max(chance.latency_us, hanging_us)
+        if not decision.hangs:
+            return chance.latency_us
+        return max(chance.latency_us, self._settings.timeout_latency)
 
-    def _take_send(self, message: Message, chance: Chance, called_at: Instant) -> Decision:
+    def _take_send(
+        self, message: Message, chance: Chance, called_at: Instant, now: Instant
+    ) -> Decision:
         """The moment of the effect: decided and on record in one go, with no waiting between."""
-        now = self._clock.now()
-        memory = self._memory
+        memory = self._world.of(self._name)
         # Counted anew: another call with the same key may have come first.
         attempt = memory.attempts.get(message.key, 0) + 1
         provider_id = behaviour.new_id("sandbox", self._name, message.key, attempt)
@@ -168,29 +171,30 @@ class SandboxDriver:
             self._settings,
             memory,
             message,
-            draw=chance.draw,
-            provider_id=provider_id,
+            chance.draw,
+            provider_id,
             actions=self._capabilities.actions,
             now=now,
         )
         outcome = decision.outcome
+        # In the order of the fields: with so many, passing them by name costs more than the rest.
         self._world.record(
             Effect(
-                kind="send",
-                called_at=called_at,
-                at=now,
-                account=self._name,
-                address=self._address,
-                key=message.key,
-                target=message.target,
-                action=message.action,
-                part=PartDigest.of(message.part, message.handle),
-                attempt=attempt,
-                answer=outcome.kind.value,
-                code=outcome.code,
-                accepted=decision.accepted,
-                provider_id=provider_id if decision.accepted else outcome.provider_id,
-                retry_after_us=outcome.retry_after_us,
+                "send",
+                called_at,
+                now,
+                self._name,
+                self._address,
+                message.key,
+                message.target,
+                message.action,
+                PartDigest.of(message.part, message.handle),
+                attempt,
+                str(outcome.kind),
+                outcome.code,
+                decision.accepted,
+                provider_id if decision.accepted else outcome.provider_id,
+                outcome.retry_after_us,
             )
         )
         return decision

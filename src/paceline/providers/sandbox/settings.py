@@ -182,6 +182,16 @@ class SandboxSettings(BaseModel):
                 numbered.setdefault(number, fate)
         return numbered
 
+    @cached_property
+    def easy(self) -> bool:
+        """Whether nothing in here ever refuses, loses or recognises a send.
+
+        What is left are faults of the message itself, and what its address asks for.
+        """
+        account = self.unauthorised or self.unauthorised_after or self.ban_after or self.unavailable
+        limits = self.throttle_every or self.quota_per_minute or self.quota_per_day
+        return not (account or limits or self.numbered or self.rates or self.deduplicates)
+
     def is_away(self, now: Instant) -> bool:
         """Whether an outage is on."""
         return any(start <= now < end for start, end in self.unavailable)

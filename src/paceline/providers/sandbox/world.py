@@ -6,7 +6,7 @@ is decided in ``behaviour.py``.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from paceline.core.instants import DAY, MINUTE, Instant
@@ -42,10 +42,10 @@ class Memory:
     _today: int = 0
 
     def note(self, effect: Effect) -> None:
-        if effect.kind == "upload":
-            self._note_upload(effect)
-        else:
+        if effect.kind == "send":
             self._note_send(effect)
+        else:
+            self._note_upload(effect)
 
     def accepted_within_minute(self, now: Instant) -> list[Instant]:
         """The instants of the last minute's accepted sends, oldest first."""
@@ -93,19 +93,13 @@ class World:
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self._tail = effects.tail()
-        self._memories: dict[str, Memory] = {}
+        self._memories: defaultdict[str, Memory] = defaultdict(Memory)
 
     def of(self, account: str) -> Memory:
         """The account's memory as of now."""
         for effect in self._tail.fresh():
-            self._memory(effect.account).note(effect)
-        return self._memory(account)
+            self._memories[effect.account].note(effect)
+        return self._memories[account]
 
     def record(self, effect: Effect) -> None:
         self._effects.record(effect)
-
-    def _memory(self, account: str) -> Memory:
-        memory = self._memories.get(account)
-        if memory is None:
-            memory = self._memories[account] = Memory()
-        return memory
