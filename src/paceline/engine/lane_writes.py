@@ -82,18 +82,25 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
     account = tx.accounts.get(account_id)
     for settlement in late:
         delivery = tx.deliveries.get(settlement.delivery_id)
-        if account.removed_at is not None and delivery.state is DeliveryState.READY:
-            # Nobody will ever send for an account that is gone.
-            reason = f"account {account.name} removed"
-            tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
-            end_if_done(tx, delivery.run_id, now)
-            continue
         going_on = settlement.state is DeliveryState.SENDING
         in_doubt = delivery.state is DeliveryState.UNKNOWN
         if going_on and in_doubt and delivery.attempts == settlement.attempt:
             reason = f"going on after a late answer to part {settlement.part + 1}"
             tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason)
-        reopen_for(tx, delivery.id, now)
+        if cancel_if_gone(tx, account, delivery.id, now):
+            end_if_done(tx, delivery.run_id, now)
+        else:
+            reopen_for(tx, delivery.id, now)
+
+
+def cancel_if_gone(tx: Tx, account: Account, delivery_id: int, now: Instant) -> bool:
+    """Call off what waits for an account that was removed: nobody will ever send it."""
+    if account.removed_at is None:
+        return False
+    if tx.deliveries.get(delivery_id).state is not DeliveryState.READY:
+        return False
+    reason = f"account {account.name} removed"
+    return tx.deliveries.move(delivery_id, "cancel", at=now, reason=reason) is not None
 
 
 def with_aftermath(

@@ -7,6 +7,7 @@ from typing import Literal
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
+from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.ports import Delivery, Tx
 from paceline.engine.recovery import record_absence, record_presence
 from paceline.engine.runs import end_if_done, reopen_for
@@ -56,6 +57,7 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
         parts = len(delivery.content or tx.runs.get(delivery.run_id).content)
         whole = delivery.parts_done + 1 >= parts
         record_presence(tx, delivery, intent, None, whole=whole, now=at)
+        cancel_if_gone(tx, account, delivery_id, at)
     elif verdict == "resend":
         record_absence(tx, delivery, intent, at)
     elif verdict == "failed":
