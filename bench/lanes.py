@@ -9,7 +9,7 @@ from typing import Any
 
 from bench import scenes
 from bench.children import measure, module
-from bench.lanes_served import BEGIN_WITHIN_S, IDLE, PACED
+from bench.lanes_served import BEGIN_WITHIN_S, FIRST, IDLE, PACED, first_lanes
 from bench.places import Places
 from bench.report import Ratio, Report, Row
 from paceline.core.grammar import Rate
@@ -59,7 +59,10 @@ def watch_once(places: Places, lanes: int, options: LanesOptions) -> dict[str, A
         with scenes.opened(url) as store:
             senders = scenes.add_accounts(store, lanes, {"rate": options.rate})
             far_at = SystemClock().now() + 12 * HOUR
-            scenes.add_campaign(store, senders, lanes, name=IDLE, start_at=far_at)
+            first = first_lanes(lanes)
+            scenes.add_campaign(store, senders[:first], first, name=FIRST, start_at=far_at)
+            rest = senders[first:]
+            scenes.add_campaign(store, rest, len(rest), name=IDLE, start_at=far_at)
             scenes.add_waiting(store, senders, lanes * each, name=PACED)
         warm_up = ("--warm-up", options.warm_up_s)
         windows = ("--window", options.window_s, "--windows", options.repetitions)
@@ -87,7 +90,7 @@ def ratios(rows: list[Row]) -> list[Ratio]:
     made = []
     for row in rows:
         cpu_bar = CPU_OF_1000 if row.name == "lanes 1000" else None
-        # A process has its own price, which few lanes cannot share between them.
+        # Of few lanes, what the process grows by in steps tells more than the lanes do.
         kb_bar = KB_PER_IDLE_LANE if row.more["sending"] >= 1_000 else None
         idle_kb = row.more["kb_per_idle_lane"]
         made += [

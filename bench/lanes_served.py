@@ -1,9 +1,10 @@
 """The process that is looked at while it serves many paced lanes, in real time.
 
-Prints its memory before the lanes, with all of them waiting, and while they send; its processor
-time over the window; and what the sandbox's log says about the pace. The scene (accounts, a
-campaign that lies ahead and one that is ready to be launched) is made by another process, because
-making it takes memory, too.
+Prints its memory with the first few lanes and with all of them waiting, and while they send; its
+processor time over the window; and what the sandbox's log says about the pace. The scene (accounts,
+campaigns that lie ahead and one that is ready to be launched) is made by another process, because
+making it takes memory, too. So does the first of everything that a process does, whatever it does
+it for: what a lane takes is told by the lanes that come after the first few.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.commands import campaigns
 from paceline.engine.ports import Store
 
-IDLE, PACED = "idle", "paced"
+FIRST, IDLE, PACED = "first", "idle", "paced"
 PARK_AFTER_US = 24 * HOUR
 """Longer than the idle campaign lies ahead: its lanes stay in memory, waiting."""
 CALM_SHARE = 0.1
@@ -72,13 +73,12 @@ class Watch:
 
     async def look(self) -> None:
         await self.url
-        await self._until_calm()
-        before = _memory_bytes()
+        first = first_lanes(self.lanes)
+        await asyncio.to_thread(self._launch, FIRST)
+        before = await self._memory_with(first)
         await asyncio.to_thread(self._launch, IDLE)
-        await self._until_running()
-        await self._until_calm()
-        waiting = _memory_bytes()
-        self.found["kb_per_idle_lane"] = (waiting - before) / self.lanes / 1024
+        waiting = await self._memory_with(self.lanes)
+        self.found["kb_per_idle_lane"] = (waiting - before) / (self.lanes - first) / 1024
         self.found["idle_mb"] = waiting / 2**20
         await asyncio.to_thread(self._launch, PACED)
         # Where they do not all begin in time, the share that was sent will tell.
@@ -124,10 +124,15 @@ class Watch:
         with self.store.write() as tx:
             campaigns.launch(tx, name, self.clock.now())
 
-    async def _until_running(self) -> None:
+    async def _memory_with(self, lanes: int) -> int:
+        await self._until_running(lanes)
+        await self._until_calm()
+        return _memory_bytes()
+
+    async def _until_running(self, lanes: int) -> None:
         """As an operator would find out: by what the service says of itself."""
         async with asyncio.timeout(LANES_WITHIN_S):
-            while _lanes_running(await self._metrics()) < self.lanes:  # noqa: ASYNC110
+            while _lanes_running(await self._metrics()) < lanes:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def _metrics(self) -> bytes:
@@ -142,6 +147,11 @@ class Watch:
                 await asyncio.sleep(1)
                 share = time.process_time() - cpu_s
         gc.collect()
+
+
+def first_lanes(lanes: int) -> int:
+    """How many are started before the memory is looked at for the first time."""
+    return max(1, lanes // 10)
 
 
 class FirstOfEach(CountedEffects):

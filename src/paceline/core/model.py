@@ -1,7 +1,7 @@
 """The nouns that cross module borders: content and its parts, targets, and what the pacer is asked.
 
-Plain values only. How they are stored is the store's affair, how they are sent a provider's. What is
-made anew for every message is a named tuple: nothing immutable is made faster.
+Plain values only. How they are stored is the store's affair, how they are sent a provider's. What
+is made anew for every message is a named tuple: nothing immutable is made faster.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from markupsafe import escape
 
 from paceline.core.errors import InputError
 from paceline.core.model import Content, Part
@@ -85,6 +84,7 @@ def _short_range(*args: int) -> range:
 
 _TEXT = _Sandbox(autoescape=False)
 _HTML = _Sandbox(autoescape=True)
+_escaped = _HTML.filters["escape"]
 
 
 class _Form(NamedTuple):
@@ -98,7 +98,7 @@ class _Form(NamedTuple):
         """The text, or None where Jinja has to say what is wrong with it."""
         if not self.blanks <= fields.keys():
             return None
-        known = {name: escape(fields[name]) for name in self.blanks} if html else fields
+        known = {name: _escaped(fields[name]) for name in self.blanks} if html else fields
         text = self.pattern % known
         return text if len(text) <= LONGEST_TEXT else None
 
