@@ -6,6 +6,7 @@ The other half of ``test_takeover``: the guards themselves, one by one, and brok
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -145,7 +146,12 @@ def test_a_doubt_is_ended_only_while_it_is_the_same_doubt(worlds: Worlds) -> Non
 def test_it_would_be_seen_if_the_generation_were_not_guarded(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(path, "_holds", lambda lane, lease: True)
+    judge = path._judge
+
+    def credulous(units: Any, lanes: Any, gate: Any) -> Any:
+        return judge(units, {key: (row[0], ANY, ANY, *row[3:]) for key, row in lanes.items()}, gate)
+
+    monkeypatch.setattr(path, "_judge", credulous)
     with pytest.raises(AssertionError):
         worlds.fresh().play(asleep_before_the_intent)
 

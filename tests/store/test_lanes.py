@@ -192,8 +192,10 @@ def test_only_the_long_dead_without_lanes_are_buried(scene: Scene) -> None:
     scene.expire(dead)
     scene.expire(owning)
     with scene.store.write() as tx:
+        assert tx.processes.dead(HOUR)
         assert tx.processes.bury(HOUR) == 1
         assert [row.id for row in tx.processes.list()] == [alive, owning]
+        assert not tx.processes.dead(HOUR)
         assert tx.processes.bury(HOUR) == 0
 
 

@@ -254,6 +254,21 @@ def test_a_unit_settles_a_part_and_intends_the_next(scene: Scene) -> None:
     assert scene.get(delivery_id).parts_done == 1
 
 
+@pytest.mark.parametrize("doubted", [False, True])
+def test_what_a_group_gives_back_it_may_intend_again(scene: Scene, doubted: bool) -> None:
+    lane, run_id, delivery_id = scene.on_its_way()
+    if doubted:
+        lost = settlement(delivery_id, run_id, DeliveryState.UNKNOWN, parts_done=0)
+        assert scene.settle(lane, lost).settled == (True,)
+    again = settlement(delivery_id, run_id, DeliveryState.READY, due_at=T0, parts_done=0)
+
+    (result,) = scene.apply(unit(lane, intent(delivery_id, run_id, attempt=2), (again,)))
+
+    assert (result.settled, result.intended) == ((True,), True)
+    assert scene.get(delivery_id).attempts == 2
+    assert scene.counts(run_id) == {"sending": 1}
+
+
 def test_the_checkpoint_is_written_by_the_owner_only(scene: Scene) -> None:
     account_id = scene.account()
     lane = scene.lane(account_id)

@@ -1,10 +1,17 @@
 """What a lane reads: the queue in its order, what was left behind, and all it begins with."""
 
+from typing import Any, cast
+
+import pytest
 from sqlalchemy import create_engine
 
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import NewDelivery
+from paceline.store import path_postgresql
+from paceline.store.base import columns
+from paceline.store.database import open_store
 from paceline.store.path_postgresql import PostgresqlPath
+from paceline.store.path_reads import limited
 from paceline.store.path_sqlite import SqlitePath
 from tests.store.scene import CHECKPOINT, T0, Scene, intent, settlement, unit
 
@@ -149,8 +156,60 @@ def test_the_queue_is_read_by_its_indexes(scene: Scene) -> None:
     scene.settle(lane, *(settlement(d, run_id, D.READY, due_at=T0) for d in begun))
     scene.store.analyse()
     queries = (SqlitePath if scene.kind == "sqlite" else PostgresqlPath).queries
-    values = (account_id, run_id, T0 + 5, 5)
-    _reads_by(scene, queries.due, values * 2, "ix_deliveries_begun", "ix_deliveries_due")
+    values = (account_id, run_id, T0 + 5)
+    page = limited(queries.due, 5)
+    _reads_by(scene, page, values * 2, "ix_deliveries_begun", "ix_deliveries_due")
+
+
+def test_a_page_is_planned_once_and_not_for_every_claim(postgres_scene: Scene) -> None:
+    account_id, run_id = postgres_scene.account(), postgres_scene.run()
+    with postgres_scene.store.write() as tx:
+        plan = (NewDelivery(run_id, account_id, n, f"{n}@x", T0, due_at=T0) for n in range(3_000))
+        tx.deliveries.add(plan, T0)
+    postgres_scene.store.analyse()
+    store = open_store(postgres_scene.url)  # with a connection that has not planned anything yet
+    try:
+        for _ in range(20):
+            with store.read() as tx:
+                assert len(tx.path.due(account_id, run_id, T0 + 5, 7)) == 7
+        with store.read() as tx:
+            cursor = cast(Any, tx)._context.cursor()
+            cursor.execute(
+                "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+                " WHERE statement LIKE '%begun%LIMIT 7%'"
+            )
+            [(kept, made_anew)] = cursor.fetchall()
+    finally:
+        store.close()
+    assert kept > made_anew
+
+
+@pytest.mark.parametrize(
+    ("statement", "source"),
+    [(path_postgresql._START, "ready"), (path_postgresql._CONTINUE, "sending")],
+    ids=["start", "continue"],
+)
+def test_what_is_intended_is_found_by_its_number_whatever_the_statistics_say(
+    postgres_scene: Scene, statement: str, source: str
+) -> None:
+    """They were gathered while everything was planned. By them hardly anything is ready, and the
+    whole table would be read, once for every message of the group."""
+    account_id, run_id = postgres_scene.account(), postgres_scene.run()
+    with postgres_scene.store.write() as tx:
+        plan = (NewDelivery(run_id, account_id, n, f"{n}@x", T0) for n in range(3_000))
+        tx.deliveries.add(plan, T0)
+    postgres_scene.store.analyse()
+    with postgres_scene.store.write() as tx:
+        tx.deliveries.release(run_id, T0, T0)
+    numbers = _ids(postgres_scene, run_id)[:200]
+    wishes = [(number, 0, 1, account_id, run_id, "message", T0, 1, 1) for number in numbers]
+    with postgres_scene.store.write() as tx:
+        cursor = cast(Any, tx)._context.cursor()
+        cursor.execute(path_postgresql._FENCE)
+        cursor.execute(f"EXPLAIN (COSTS OFF) {statement}", (source, *columns(wishes)))
+        found = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Index Scan using pk_deliveries" in found, found
+    assert "Index Cond: (id = w" in found, found
 
 
 def _reads_by(scene: Scene, query: str, values: tuple[int, ...], *indexes: str) -> None:

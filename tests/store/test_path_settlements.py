@@ -262,6 +262,53 @@ def test_what_a_provider_says_can_always_be_written_down(scene: Scene) -> None:
     assert (row.reason, row.code) == (delivery.reason, '5"\n')
 
 
+def test_what_many_providers_say_is_told_apart(scene: Scene) -> None:
+    texts = ("", '"', "\\", 'a"b', "\n", "{x,y}", "NULL")
+    ways = [scene.on_its_way() for _ in texts]
+    results = scene.apply(
+        *(
+            unit(
+                lane,
+                settlements=(
+                    settlement(
+                        delivery_id,
+                        run_id,
+                        D.FAILED,
+                        Outcome(OutcomeKind.REJECTED, text, provider_id=text or None),
+                        reason=text,
+                    ),
+                ),
+            )
+            for text, (lane, run_id, delivery_id) in zip(texts, ways, strict=True)
+        )
+    )
+    assert [result.settled for result in results] == [(True,)] * len(texts)
+    found = [scene.get(delivery_id) for _, _, delivery_id in ways]
+    assert tuple(delivery.reason for delivery in found) == texts
+    assert tuple(delivery.provider_id or "" for delivery in found) == texts
+
+
+def test_a_group_tells_what_it_settled_from_what_it_did_not(scene: Scene) -> None:
+    run_id = scene.run()
+    lanes = [scene.lane(scene.account()) for _ in range(3)]
+    ids = [scene.delivery(run_id, lane.account_id) for lane in lanes]
+    scene.apply(*(unit(lane, intent(d, run_id)) for lane, d in zip(lanes, ids, strict=True)))
+    lost = settlement(ids[1], run_id, D.UNKNOWN, unknown("timeout"), parts_done=0)
+    scene.settle(lanes[1], lost)
+    scene.settle(lanes[2], settlement(ids[2], run_id))
+
+    results = scene.apply(
+        *(
+            unit(lane, settlements=(settlement(d, run_id),))
+            for lane, d in zip(lanes, ids, strict=True)
+        )
+    )
+
+    assert [result.settled for result in results] == [(True,), (True,), (False,)]
+    assert scene.counts(run_id) == {"sent": 3}
+    assert [len(scene.ledger(d)) for d in ids] == [2, 3, 2]
+
+
 def test_an_endless_reason_is_cut(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
     scene.settle(lane, settlement(delivery_id, run_id, D.FAILED, reason="é" * 100_000))

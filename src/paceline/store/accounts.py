@@ -150,9 +150,8 @@ class Policies(Subject):
         return policy_id
 
     def body(self, policy_id: int) -> Mapping[str, Any]:
-        statement = select(policies.c.body).where(policies.c.id == policy_id)
-        row = rows.found(self._connection.execute(statement).first(), "policy", policy_id)
-        body: dict[str, Any] = json.loads(row[0])
+        found = _BODY.run(self._context, policy_id=policy_id).fetchone()
+        body: dict[str, Any] = json.loads(rows.found(found, "policy", policy_id)[0])
         return body
 
 
@@ -169,3 +168,4 @@ _SEVERAL = Prepared(
         among(accounts.c.id, "wanted", on_postgresql=on_postgresql)
     )
 )
+_BODY = Prepared(lambda _: select(policies.c.body).where(policies.c.id == bindparam("policy_id")))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from paceline.store.base import Cursor
+if TYPE_CHECKING:
+    from paceline.store.base import Cursor
 
-SIZES = (128, 32, 8, 1)
+SIZES = (128, 64, 32, 16, 8, 4, 2, 1)
 """Rows in one statement: few texts, so that the driver knows their plans, and few statements."""
 
 
@@ -30,7 +32,7 @@ class Bulk:
         changed, done = 0, 0
         for size in SIZES:
             while len(rows) - done >= size:
-                values = [value for row in rows[done : done + size] for value in row]
+                values = tuple(chain.from_iterable(rows[done : done + size]))
                 changed += cursor.execute(self._texts[size], values).rowcount
                 done += size
         return changed

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, case, func, insert, or_, select, text, update
+from sqlalchemy import Select, bindparam, case, func, insert, or_, select, text, update
 
 from paceline.core.errors import IllegalTransition
 from paceline.core.instants import Instant
@@ -26,7 +27,8 @@ from paceline.store.base import (
     storable_or_none,
     tally_move,
 )
-from paceline.store.moves import known, locked
+from paceline.store.moves import known
+from paceline.store.prepared import Prepared
 from paceline.store.schema import IN_FLIGHT, counters, deliveries, ledger, runs
 
 CHUNK = 2_000
@@ -109,7 +111,7 @@ class Deliveries(Subject):
                 copy.write_row(row)
 
     def get(self, delivery_id: int) -> Delivery:
-        row = self._connection.execute(_select().where(deliveries.c.id == delivery_id)).first()
+        row = _GET.run(self._context, delivery_id=delivery_id).fetchone()
         return rows.delivery(rows.found(row, "delivery", delivery_id))
 
     def release(
@@ -136,8 +138,8 @@ class Deliveries(Subject):
     ) -> DeliveryState | None:
         _ours(event)
         self._hold_lane_of(delivery_id)
-        columns = (deliveries.c.state, deliveries.c.account_id, deliveries.c.run_id)
-        before, account_id, run_id = locked(self._connection, deliveries, delivery_id, *columns)
+        row = _LOCK.run(self._context, delivery_id=delivery_id).fetchone()
+        before, account_id, run_id = rows.found(row, "delivery", delivery_id)
         state = DELIVERY.table.get((DeliveryState(before), event))
         if state is None:
             return None
@@ -148,9 +150,7 @@ class Deliveries(Subject):
             "provider_id": storable_or_none(provider_id),
         }
         values |= {key: value for key, value in optional.items() if value is not None}
-        self._connection.execute(
-            update(deliveries).where(deliveries.c.id == delivery_id).values(values)
-        )
+        _move(tuple(values)).run(self._context, moved_id=delivery_id, **values)
         tally: Tally = {}
         tally_move(tally, account_id, run_id, before, state.value)
         self._context.add_counts(tally)
@@ -267,6 +267,28 @@ def _in_flight(targets: list[str], since_at: Instant) -> Select[Any]:
 
 def _select() -> Select[Any]:
     return select(*rows.DELIVERY)
+
+
+@cache
+def _move(columns: tuple[str, ...]) -> Prepared:
+    """One delivery's new values; which of them are set varies little."""
+    return Prepared(
+        lambda _: (
+            update(deliveries)
+            .where(deliveries.c.id == bindparam("moved_id"))
+            .values({name: bindparam(name) for name in columns})
+        )
+    )
+
+
+_GET = Prepared(lambda _: _select().where(deliveries.c.id == bindparam("delivery_id")))
+_LOCK = Prepared(
+    lambda _: (
+        select(deliveries.c.state, deliveries.c.account_id, deliveries.c.run_id)
+        .where(deliveries.c.id == bindparam("delivery_id"))
+        .with_for_update(key_share=True)
+    )
+)
 
 
 def _ours(event: str) -> None:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     ClauseElement,
     ColumnElement,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     or_,
     select,
     union_all,
@@ -215,12 +217,12 @@ _UNTOUCHED = lanes.c.revision == bindparam("seen")
 _QUIET = _changing(_UNTOUCHED, wake_at=None)
 _PARK = _changing(_UNTOUCHED, owner=None, wake_at=bindparam("wakes_at"))
 _RELEASE = _changing(owner=None, wake_at=bindparam("wakes_at"))
-_BURY = Prepared(
-    lambda _: delete(processes).where(
-        processes.c.lease_until_at < bindparam("dead_since_at"),
-        ~exists().where(lanes.c.owner == processes.c.id),
-    )
+_DEAD = and_(
+    processes.c.lease_until_at < bindparam("dead_since_at", type_=BigInteger),
+    ~exists().where(lanes.c.owner == processes.c.id),
 )
+_ANY_DEAD = Prepared(lambda _: select(processes.c.id).where(_DEAD).limit(literal_column("1")))
+_BURY = Prepared(lambda _: delete(processes).where(_DEAD))
 _RENEW = Prepared(
     lambda _: (
         update(processes)
@@ -273,6 +275,10 @@ class Processes(Subject):
     def list(self) -> list_of[ProcessRow]:
         statement = select(*rows.PROCESS).order_by(processes.c.id)
         return [rows.process(row) for row in self._connection.execute(statement)]
+
+    def dead(self, older_than_us: int) -> bool:
+        found = _ANY_DEAD.run(self._context, dead_since_at=self._context.now - older_than_us)
+        return found.fetchone() is not None
 
     def bury(self, older_than_us: int) -> int:
         cursor = _BURY.run(self._context, dead_since_at=self._context.now - older_than_us)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, bindparam, case, func, select
+from sqlalchemy import ClauseElement, and_, bindparam, case, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from paceline.core.instants import Instant
 from paceline.core.model import REPLY
@@ -36,6 +37,26 @@ _LAST_CALLS = Prepared(
         ledger.c.intent_at >= bindparam("since_at"),
     )
 )
+_COLUMNS = tuple(column.name for column in rows.LEDGER)
+
+
+def _append(on_postgresql: bool) -> ClauseElement:
+    insert = postgresql.insert(ledger) if on_postgresql else sqlite.insert(ledger)
+    return (
+        insert.values({name: bindparam(name) for name in _COLUMNS})
+        .on_conflict_do_nothing()
+        .returning(ledger.c.delivery_id)
+    )
+
+
+_APPEND = Prepared(_append)
+_OF_DELIVERY = Prepared(
+    lambda _: (
+        select(*rows.LEDGER)
+        .where(ledger.c.delivery_id == bindparam("delivery_id"))
+        .order_by(ledger.c.attempt, ledger.c.part, ledger.c.kind)
+    )
+)
 
 
 class Ledger(Subject):
@@ -55,22 +76,12 @@ class Ledger(Subject):
         return any_at, paced_at
 
     def append(self, row: LedgerRow) -> bool:
-        values = dict(zip((column.name for column in rows.LEDGER), _values(row), strict=True))
-        statement = (
-            self._context.insert(ledger)
-            .values(values)
-            .on_conflict_do_nothing()
-            .returning(ledger.c.delivery_id)
-        )
-        return self._connection.execute(statement).first() is not None
+        values = dict(zip(_COLUMNS, _values(row), strict=True))
+        return _APPEND.run(self._context, **values).fetchone() is not None
 
     def of_delivery(self, delivery_id: int) -> list[LedgerRow]:
-        statement = (
-            select(*rows.LEDGER)
-            .where(ledger.c.delivery_id == delivery_id)
-            .order_by(ledger.c.attempt, ledger.c.part, ledger.c.kind)
-        )
-        return [rows.ledger_row(row) for row in self._connection.execute(statement)]
+        found = _OF_DELIVERY.run(self._context, delivery_id=delivery_id).fetchall()
+        return [rows.ledger_row(row) for row in found]
 
     def walk(self, account_id: int, since_at: Instant = 0) -> Iterator[LedgerRow]:
         statement = (

@@ -8,43 +8,57 @@ named by one JSON array, so that the text of a statement, and so its plan, is al
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from paceline.core.states import DeliveryState
-from paceline.engine.ports.path import Intent
+from paceline.engine.ports.path import Intent, LaneUnit
 from paceline.store import rows
-from paceline.store.base import storable, storable_or_none
+from paceline.store.base import storable
 from paceline.store.bulk import Bulk, fetch_gathered, gathered
 from paceline.store.path import (
+    INTENT_NAMES,
     MAY_SETTLE_FROM,
     MUST_NOT_START,
+    OUTCOME_NAMES,
     READY,
     SENDING,
+    Answer,
     BasePath,
     Gate,
     Intending,
-    LaneState,
-    LedgerValues,
+    Lanes,
     Moved,
     Settling,
+    intent_rows,
+    outcome_rows,
+    starting_runs,
 )
 from paceline.store.path_reads import Queries
 from paceline.store.settings import why_stopped
 
+SENT = DeliveryState.SENT
+
 _NAMED = "IN (SELECT value FROM json_each(?))"
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
-_COLUMNS = len(rows.LEDGER_NAMES.split(", "))
 _DELIVERY_COLUMNS = len(rows.DELIVERY)
-_NUMBERED = ", ".join(f"?{n}" for n in range(1, _COLUMNS + 1))
+_OUTCOME_COLUMNS = OUTCOME_NAMES.count(",") + 1
+_INTENT_COLUMNS = INTENT_NAMES.count(",") + 1
+_NUMBERED = ", ".join(f"?{n}" for n in range(1, _OUTCOME_COLUMNS + 1))
+_LISTED = ", ".join(f"column{n}" for n in range(1, _OUTCOME_COLUMNS + 1))
 
-_INTENTS = Bulk(f"INSERT INTO ledger ({rows.LEDGER_NAMES}) VALUES {{values}}", _COLUMNS)
+# "WHERE true" tells the parser that ON belongs to the INSERT and not to a join.
 _OUTCOMES = Bulk(
-    f"INSERT INTO ledger ({rows.LEDGER_NAMES}) VALUES {{values}} ON CONFLICT DO NOTHING", _COLUMNS
+    f"""
+INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {_LISTED}, 'outcome'
+FROM (VALUES {{values}}) WHERE true ON CONFLICT DO NOTHING
+""",
+    _OUTCOME_COLUMNS,
 )
 _RESOLUTIONS = f"""
-INSERT INTO ledger ({rows.LEDGER_NAMES}) SELECT {_NUMBERED}
-WHERE ?14 <> 'unknown' AND EXISTS (SELECT 1 FROM ledger WHERE delivery_id = ?1 AND part = ?2
+INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {_NUMBERED}, 'resolution'
+WHERE ?13 <> 'unknown' AND EXISTS (SELECT 1 FROM ledger WHERE delivery_id = ?1 AND part = ?2
     AND attempt = ?3 AND kind = 'outcome' AND outcome = 'unknown')
 ON CONFLICT DO NOTHING
 """
@@ -105,6 +119,14 @@ FROM (VALUES {values}) AS w WHERE d.id = w.column1
 """,
     3,
 )
+_INTENTS = Bulk(
+    f"""
+INSERT INTO ledger ({INTENT_NAMES}, kind, intent_at, slots, code, reason)
+SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9,
+    'intent', column7, 1, '', '' FROM (VALUES {{values}})
+""",
+    _INTENT_COLUMNS,
+)
 
 
 class SqlitePath(BasePath):
@@ -112,59 +134,76 @@ class SqlitePath(BasePath):
 
     queries: ClassVar[Queries] = Queries.spelled("?")
 
-    def _pass_fence(self) -> None:
-        """Nothing to pass: a command that holds the fence holds the whole file."""
+    def _together(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
-    def _append_outcomes(self, values: list[LedgerValues]) -> int:
-        return _OUTCOMES.run(self._cursor, values)
+    def _guards(self, units: Sequence[LaneUnit]) -> Answer[tuple[Lanes, Gate | None]]:
+        # There is no fence to pass: a command that holds it holds the whole file.
+        lanes = self._by_id(_LANES, list({unit.lease.account_id for unit in units}))
+        wishes = any(unit.intent is not None for unit in units)
+        gate = self._gate(starting_runs(units)) if wishes else None
+        return lambda: (lanes, gate)
 
-    def _append_resolutions(self, values: list[LedgerValues]) -> None:
-        self._cursor.executemany(_RESOLUTIONS, values)
+    def _gate(self, run_ids: list[int]) -> Gate:
+        control = self._cursor.execute(_CONTROL).fetchone()[0]
+        running = self._named(_RUNNING, run_ids) if run_ids else ()
+        return Gate(
+            self._context.read_clock(),
+            why_stopped(control) is not None,
+            frozenset(run_id for (run_id,) in running),
+        )
 
-    def _append_intents(self, values: list[LedgerValues]) -> None:
-        _INTENTS.run(self._cursor, values)
+    def _written(self, entries: list[Settling]) -> list[tuple[Any, ...]]:
+        return outcome_rows(entries)
 
-    def _settle(self, entries: list[Settling]) -> dict[int, Moved]:
-        found = self._by_id(_BEFORE_SETTLING, [entry.delivery_id for entry in entries])
-        moved: dict[int, Moved] = {}
+    def _settle(self, entries: list[Settling], written: list[tuple[Any, ...]]) -> Answer[Moved]:
+        moved: dict[int, tuple[int, int, str]] = {}
+        if not entries:
+            return lambda: moved
+        if _OUTCOMES.run(self._cursor, written) < len(written):
+            # Some were there already: repeated, or declared unknown while the answer was awaited.
+            self._cursor.executemany(_RESOLUTIONS, written)
+        found = self._by_id(_BEFORE_SETTLING, [row[0] for row in written])
         changes: list[tuple[Any, ...]] = []
         progress: list[tuple[int, int]] = []
-        for place, entry in enumerate(entries):
-            settlement, after = entry.settlement, entry.settlement.state
-            row = found.get(settlement.delivery_id)
+        for _, _, settlement in entries:
+            after, delivery_id = settlement.state, settlement.delivery_id
+            row = found.get(delivery_id)
             if row is None or row[4] != settlement.attempt or row[3] not in MAY_SETTLE_FROM[after]:
                 continue
-            if after is not SENDING and row[5] != settlement.part:
-                continue  # the part has its answer already, and the delivery has gone on
-            moved[place] = Moved(row[1], row[2], row[3])
             if after is SENDING:
-                progress.append((settlement.delivery_id, settlement.parts_done))
+                progress.append((delivery_id, settlement.parts_done))
+            elif row[5] == settlement.part:
+                provider_id, at = settlement.outcome.provider_id, settlement.settled_at
+                changes.append(
+                    (
+                        delivery_id,
+                        after._value_,
+                        settlement.due_at,
+                        settlement.parts_done,
+                        settlement.retries,
+                        settlement.reason and storable(settlement.reason),
+                        provider_id and storable(provider_id),
+                        at if after is SENT else None,
+                        at,
+                    )
+                )
             else:
-                changes.append(_settle_values(entry))
+                continue  # the part has its answer already, and the delivery has gone on
+            moved[delivery_id] = (row[1], row[2], row[3])
         _SETTLE.run(self._cursor, changes)
         _PROGRESS.run(self._cursor, progress)
-        return moved
+        return lambda: moved
 
-    def _lanes(self, account_ids: list[int]) -> dict[int, LaneState]:
-        return {
-            account_id: LaneState(*lane) for account_id, *lane in self._named(_LANES, account_ids)
-        }
+    def _checkpoint(self, checkpoints: dict[int, str]) -> None:
+        _CHECKPOINT.run(self._cursor, list(checkpoints.items()))
 
-    def _checkpoint(self, checkpoints: list[tuple[int, str]]) -> None:
-        _CHECKPOINT.run(self._cursor, checkpoints)
-
-    def _gate(self) -> Gate:
-        control = self._cursor.execute(_CONTROL).fetchone()[0]
-        return Gate(self._context.read_clock(), why_stopped(control) is not None)
-
-    def _running(self, run_ids: list[int]) -> set[int]:
-        return {run_id for (run_id,) in self._named(_RUNNING, run_ids)}
-
-    def _intend(self, entries: list[Intending]) -> list[int]:
-        found = self._by_id(_BEFORE_INTENDING, [entry.delivery_id for entry in entries])
-        passed: list[int] = []
+    def _intend(self, entries: list[Intending]) -> Answer[Iterable[int]]:
+        found = self._by_id(_BEFORE_INTENDING, [intent.delivery_id for _, _, intent in entries])
+        passed: list[Intending] = []
         starts: list[tuple[int, int, int]] = []
-        for place, (_, _, lease, intent) in enumerate(entries):
+        for entry in entries:
+            _, lease, intent = entry
             row = found.get(intent.delivery_id)
             if row is None or row[1] != lease.account_id or row[2] != intent.run_id:
                 continue
@@ -172,9 +211,10 @@ class SqlitePath(BasePath):
                 starts.append((intent.delivery_id, intent.attempt, intent.at))
             elif intent.starts or not self._continues(row, intent):
                 continue
-            passed.append(place)
+            passed.append(entry)
         _START.run(self._cursor, starts)
-        return passed
+        _INTENTS.run(self._cursor, intent_rows(passed))
+        return lambda: [intent.delivery_id for _, _, intent in passed]
 
     def _continues(self, row: rows.Row, intent: Intent) -> bool:
         """Whether this is the next part of a delivery on its way, and nobody has intended it."""
@@ -187,22 +227,8 @@ class SqlitePath(BasePath):
         return fetch_gathered(self._cursor.execute(gathered(query, _DELIVERY_COLUMNS), parameters))
 
     def _named(self, statement: str, ids: list[int]) -> list[list[Any]]:
-        return fetch_gathered(self._cursor.execute(statement, (json.dumps(ids),)))
+        # Numbers are written alike in both languages.
+        return fetch_gathered(self._cursor.execute(statement, (str(ids),)))
 
     def _by_id(self, statement: str, ids: list[int]) -> dict[int, rows.Row]:
         return {row[0]: row for row in self._named(statement, ids)}
-
-
-def _settle_values(entry: Settling) -> tuple[Any, ...]:
-    settlement = entry.settlement
-    return (
-        settlement.delivery_id,
-        settlement.state._value_,
-        settlement.due_at,
-        settlement.parts_done,
-        settlement.retries,
-        storable(settlement.reason),
-        storable_or_none(settlement.outcome.provider_id),
-        settlement.settled_at if settlement.state is DeliveryState.SENT else None,
-        settlement.settled_at,
-    )

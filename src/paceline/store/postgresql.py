@@ -51,6 +51,8 @@ _SESSION = (
 class PostgresqlStore:
     """The store of a fleet."""
 
+    prompt = False
+
     def __init__(self, url: URL, *, create: bool) -> None:
         self.place = Place(f"PostgreSQL at {_address(url)}")
         query = WIRE | dict(url.query)
@@ -88,7 +90,8 @@ class PostgresqlStore:
                 migrate.upgrade(connection)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, at_once: bool = False) -> Iterator[Transaction]:
+        """Others write at the same time, so there is nothing to wait for at the beginning."""
         with self._transaction(WRITING) as tx:
             yield tx
 

@@ -46,6 +46,7 @@ from paceline.store.schema import (
 
 Row = Sequence[Any]
 
+_STATES = {state.value: state for state in DeliveryState}
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 DELIVERY_NAMES = (
@@ -178,29 +179,15 @@ def run(row: Row) -> Run:
 
 
 def delivery(row: Row) -> Delivery:
-    return Delivery(
-        id=row[0],
-        run_id=row[1],
-        account_id=row[2],
-        position=row[3],
-        target=row[4],
-        fields=_NO_FIELDS if row[5] == "{}" else json.loads(row[5]),
-        content=None if row[6] is None else json.loads(row[6]),
-        action=row[7],
-        reply=bool(row[8]),
-        state=DeliveryState(row[9]),
-        scheduled_at=row[10],
-        due_at=row[11],
-        expires_at=row[12],
-        recipient_hours=row[13],
-        parts_done=row[14],
-        attempts=row[15],
-        retries=row[16],
-        reason=row[17],
-        provider_id=row[18],
-        sent_at=row[19],
-        suppressed=bool(row[20]),
-    )
+    # Read for every message: by place rather than by name, which takes several times as long.
+    values = list(row)
+    values[5] = _NO_FIELDS if row[5] == "{}" else json.loads(row[5])
+    if row[6] is not None:
+        values[6] = json.loads(row[6])
+    values[8] = bool(row[8])
+    values[9] = _STATES[row[9]]
+    values[20] = bool(row[20])
+    return Delivery._make(values)
 
 
 def lane(row: Row) -> LaneRow:

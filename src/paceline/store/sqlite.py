@@ -22,7 +22,7 @@ from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
 from paceline.store import migrate
 from paceline.store.base import Context
-from paceline.store.failures import Place
+from paceline.store.failures import DATABASE_ERRORS, Place
 from paceline.store.tx import Transaction
 
 OLDEST = (3, 38, 0)
@@ -36,6 +36,8 @@ every group, and is moved once for all of them."""
 
 class SqliteStore:
     """The store of one host."""
+
+    prompt = True
 
     def __init__(
         self,
@@ -99,13 +101,16 @@ class SqliteStore:
 
     def _prepare(self, *, create: bool) -> None:
         # Looked at before anything is locked: nearly always there is nothing to do.
-        with self._reading.connect() as connection, _transaction(connection, "DEFERRED"):
+        with (
+            self._reading.connect() as connection,
+            _Transaction(connection, "BEGIN DEFERRED", self.place),
+        ):
             current = migrate.is_current(connection, self.place.name)
             if not current and not create:
                 migrate.refuse(connection, self.place.name)
         self._use_wal()
         if not current:
-            with _transaction(self._writer, "IMMEDIATE"):
+            with _Transaction(self._writer, "BEGIN IMMEDIATE", self.place):
                 # Whoever else opens the file now waits for this, and then finds it done.
                 if not migrate.is_current(self._writer, self.place.name):
                     migrate.upgrade(self._writer)
@@ -127,32 +132,34 @@ class SqliteStore:
                 return
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        if not self._turn.acquire(timeout=self._timeout_us / SECOND):
+    def write(self, *, at_once: bool = False) -> Iterator[Transaction]:
+        if not self._turn.acquire(timeout=0 if at_once else self._timeout_us / SECOND):
             raise StoreBusy(f"{self.place.name}: another transaction of this process goes on")
         try:
-            with self.place.failures(), _transaction(self._writer, "IMMEDIATE"):
+            kind = _AtOnce if at_once else _Transaction
+            with kind(self._writer, "BEGIN IMMEDIATE", self.place):
                 yield Transaction(Context(self._writer, self._clock))
         finally:
             self._turn.release()
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        with self.place.failures():
-            try:
-                reader = self._readers.pop()
-            except IndexError:  # all are in use
+        try:
+            reader = self._readers.pop()
+        except IndexError:  # all are in use
+            with self.place.failures():
                 reader = self._reading.connect()
-            try:
-                with _transaction(reader, "DEFERRED"):
-                    yield Transaction(Context(reader, self._clock))
-            except BaseException:
+        try:
+            with _Transaction(reader, "BEGIN DEFERRED", self.place):
+                yield Transaction(Context(reader, self._clock))
+        except BaseException:
+            with self.place.failures():
                 reader.close()
-                raise
-            self._readers.append(reader)
+            raise
+        self._readers.append(reader)
 
     def analyse(self) -> None:
-        with self._turn, self.place.failures(), _transaction(self._writer, "IMMEDIATE"):
+        with self._turn, _Transaction(self._writer, "BEGIN IMMEDIATE", self.place):
             # A sample is enough for the planner, and holds the file for a moment only.
             self._writer.exec_driver_sql("PRAGMA analysis_limit = 1000")
             self._writer.exec_driver_sql("ANALYZE")
@@ -166,19 +173,62 @@ class SqliteStore:
             self._reading.dispose()
 
 
-@contextmanager
-def _transaction(connection: Connection, kind: str) -> Iterator[None]:
-    """One transaction on the driver's own connection, whichever way its statements come."""
-    driver: Any = connection.connection.driver_connection
-    driver.execute(f"BEGIN {kind}")
-    try:
-        yield
-        driver.execute("COMMIT")
-    except BaseException:
+class _Transaction:
+    """One transaction on the driver's own connection, whichever way its statements come.
+
+    What the database raises is told as a ``StoreError``. A class rather than a generator, and all
+    of it in one: a small transaction takes hardly longer than three of those.
+    """
+
+    __slots__ = ("_begin", "_driver", "_place")
+
+    def __init__(self, connection: Connection, begin: str, place: Place) -> None:
+        self._driver: Any = connection.connection.driver_connection
+        self._begin = begin
+        self._place = place
+
+    def __enter__(self) -> None:
+        try:
+            self._driver.execute(self._begin)
+        except DATABASE_ERRORS as error:
+            raise self._place.translate(error) from error
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            if error is None:
+                self._commit()
+            else:
+                self._undo()
+        except DATABASE_ERRORS as failure:
+            raise self._place.translate(failure) from failure
+        if isinstance(error, DATABASE_ERRORS):
+            raise self._place.translate(error) from error
+
+    def _commit(self) -> None:
+        try:
+            self._driver.execute("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    def _undo(self) -> None:
         # A commit that failed may have ended the transaction by itself, or left it open.
-        if driver.in_transaction:
-            driver.execute("ROLLBACK")
-        raise
+        if self._driver.in_transaction:
+            self._driver.execute("ROLLBACK")
+
+
+class _AtOnce(_Transaction):
+    """One that does not wait for whoever writes to the file now."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        (usual_ms,) = self._driver.execute("PRAGMA busy_timeout").fetchone()
+        self._driver.execute("PRAGMA busy_timeout = 0")
+        try:
+            super().__enter__()
+        finally:
+            self._driver.execute(f"PRAGMA busy_timeout = {usual_ms}")
 
 
 def _refuse_unusable(path: Path, *, create: bool) -> None:

@@ -72,8 +72,17 @@ class Tx(Protocol):
 class Store(Protocol):
     """A database that has been opened and found to have the right schema."""
 
-    def write(self) -> AbstractContextManager[Tx]:
-        """A write transaction: committed at the end of the block, rolled back by an exception."""
+    @property
+    def prompt(self) -> bool:
+        """Whether the statements of a transaction wait for nobody: only its beginning does, for
+        another writer, and its commit, for the disk."""
+        ...
+
+    def write(self, *, at_once: bool = False) -> AbstractContextManager[Tx]:
+        """A write transaction: committed at the end of the block, rolled back by an exception.
+
+        With ``at_once``, one that would have to wait for another writer is a ``StoreError``.
+        """
         ...
 
     def read(self) -> AbstractContextManager[Tx]:

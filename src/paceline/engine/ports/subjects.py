@@ -280,6 +280,10 @@ class Processes(Protocol):
 
     def list(self) -> list[ProcessRow]: ...
 
+    def dead(self, older_than_us: int) -> bool:
+        """Whether ``bury`` would find any; asked first, for nearly always there is none."""
+        ...
+
     def bury(self, older_than_us: int) -> int:
         """Forget processes whose lease ran out long ago and that own nothing."""
         ...

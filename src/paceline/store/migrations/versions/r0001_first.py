@@ -214,7 +214,7 @@ def _delivery_indexes() -> None:
     op.create_index(
         "ix_deliveries_sending",
         "deliveries",
-        ["account_id"],
+        ["account_id", "id"],
         **_only("state = 'sending'"),
     )
     op.create_index(

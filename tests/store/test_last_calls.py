@@ -1,0 +1,69 @@
+"""When an account was last called for, by its ledger: of anything, and of anything but a reply."""
+
+from collections.abc import Callable
+
+from paceline.core.instants import SECOND, Instant
+from paceline.core.model import REPLY
+from tests.store.scene import T0, Lane, Scene, intent, settlement
+
+Send = Callable[..., None]
+
+
+def sending(scene: Scene) -> tuple[Lane, Send]:
+    """A lane, and a way to send by it: intended at one instant, called for at another."""
+    account_id, run_id = scene.account(), scene.run()
+    lane = scene.lane(account_id)
+
+    def send(at: Instant, called_at: Instant | None, action: str = "message") -> None:
+        delivery_id = scene.delivery(run_id, account_id)
+        assert scene.intend(lane, intent(delivery_id, run_id, at=at, action=action)).intended
+        done = settlement(delivery_id, run_id, intent_at=at, started_at=called_at, action=action)
+        assert scene.settle(lane, done).settled == (True,)
+
+    return lane, send
+
+
+def last_calls(
+    scene: Scene, lane: Lane, since_at: Instant = T0
+) -> tuple[Instant | None, Instant | None]:
+    with scene.store.read() as tx:
+        return tx.ledger.last_calls(lane.account_id, since_at)
+
+
+def test_whoever_was_never_called_for_has_no_last_call(scene: Scene) -> None:
+    lane, send = sending(scene)
+    assert last_calls(scene, lane) == (None, None)
+    send(T0, None)
+    assert last_calls(scene, lane) == (None, None), "it was withdrawn before the call"
+
+
+def test_it_is_the_call_that_counts_and_not_its_intent(scene: Scene) -> None:
+    lane, send = sending(scene)
+    send(T0, T0 + 9 * SECOND)
+    send(T0 + SECOND, T0 + 2 * SECOND)
+    assert last_calls(scene, lane) == (T0 + 9 * SECOND, T0 + 9 * SECOND)
+
+
+def test_replies_are_told_apart(scene: Scene) -> None:
+    lane, send = sending(scene)
+    send(T0, T0 + SECOND)
+    send(T0 + 2 * SECOND, T0 + 3 * SECOND, REPLY)
+    assert last_calls(scene, lane) == (T0 + 3 * SECOND, T0 + SECOND)
+    other, send_other = sending(scene)
+    send_other(T0, T0 + SECOND, REPLY)
+    assert last_calls(scene, other) == (T0 + SECOND, None)
+
+
+def test_what_was_intended_earlier_is_known_from_the_checkpoint(scene: Scene) -> None:
+    lane, send = sending(scene)
+    send(T0, T0 + 9 * SECOND)
+    assert last_calls(scene, lane, T0 + 1) == (None, None)
+
+
+def test_nobody_elses_calls_count(scene: Scene) -> None:
+    lane, send = sending(scene)
+    other, send_other = sending(scene)
+    send(T0, T0 + SECOND)
+    send_other(T0, T0 + 2 * SECOND)
+    assert last_calls(scene, lane) == (T0 + SECOND, T0 + SECOND)
+    assert last_calls(scene, other) == (T0 + 2 * SECOND, T0 + 2 * SECOND)
