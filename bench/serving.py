@@ -59,9 +59,13 @@ class CountedStore:
         self._store = store
         self.groups = 0
 
-    def write(self) -> AbstractContextManager[Tx]:
+    @property
+    def prompt(self) -> bool:
+        return self._store.prompt
+
+    def write(self, *, at_once: bool = False) -> AbstractContextManager[Tx]:
         self.groups += 1
-        return self._store.write()
+        return self._store.write(at_once=at_once)
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

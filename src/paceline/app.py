@@ -184,6 +184,7 @@ async def serve(
         reader=ThreadRunner("paceline-reader", READERS),
         observer=observer,
         gather_us=GATHER_US,
+        here=True,
     )
     try:
         await _update_policies(app, journal)

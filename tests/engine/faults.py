@@ -52,12 +52,16 @@ class TrippedStore:
         self.look: Callable[[], None] = lambda: None
         self.commits = 0
 
+    @property
+    def prompt(self) -> bool:
+        return self._store.prompt
+
     @contextmanager
-    def write(self) -> Iterator[Any]:
+    def write(self, *, at_once: bool = False) -> Iterator[Any]:
         self.look()
         self.commits += 1
         number = self.commits
-        with self._store.write() as tx:
+        with self._store.write(at_once=at_once) as tx:
             yield tx
             self.trip(number, "before")
         self.trip(number, "after")

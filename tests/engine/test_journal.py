@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from paceline.core.errors import StoreConflict, StoreUnavailable
-from paceline.core.instants import MILLISECOND, MINUTE
+from paceline.core.instants import MINUTE
 from paceline.core.states import DeliveryState
 from paceline.engine.clock import LoopClock
 from paceline.engine.journal import GroupJournal, InlineRunner
@@ -355,26 +355,6 @@ def test_a_store_that_goes_away_while_a_group_is_replayed_is_not_asked_for_each(
 
 
 # ---------------------------------------------------------------------- callers that go away
-
-
-def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> None:
-    async def script(world: World) -> None:
-        groups = Groups()
-        journal = journal_on(world.store, groups, gather_us=4 * MILLISECOND)
-        clock = world.clock
-
-        async def later(key: str, us: int) -> int:
-            await clock.sleep(us)
-            asked_us = clock.monotonic_us()
-            await journal.write(put(key, 1))
-            return clock.monotonic_us() - asked_us
-
-        waits = (0, MILLISECOND, 2 * MILLISECOND, 100 * MILLISECOND)
-        took = await asyncio.gather(*(later(str(us), us) for us in waits))
-        assert took == [0, 3 * MILLISECOND, 2 * MILLISECOND, 0]
-        assert groups.sizes == [1, 2, 1]
-
-    play(worlds, script)
 
 
 def test_what_a_cancelled_caller_wrote_stands_and_nobody_else_notices(worlds: Worlds) -> None:

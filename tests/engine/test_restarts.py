@@ -300,7 +300,7 @@ def test_the_pace_goes_on_from_the_call_though_only_its_intent_was_checkpointed(
         assert truth.last_at is not None
         early = truth._replace(last_at=truth.last_at - 9 * SECOND, tat_at=truth.tat_at - 9 * SECOND)
         account_id = world.account_now().id
-        world.write(lambda tx: tx.path._checkpoint([(account_id, usages.to_json(early))]))  # type: ignore[attr-defined]
+        world.write(lambda tx: tx.path._checkpoint({account_id: usages.to_json(early)}))  # type: ignore[attr-defined]
         snapshot = world.read(
             lambda tx: take_snapshot(tx, account_id, world.clock.now(), begins=True)
         )

@@ -194,8 +194,7 @@ def test_a_stop_at_any_commit_is_quick_and_leaves_nothing_behind(
         process = world.process(store=TrippedStore(world.store, trip))
         await process.gone()
         assert world.clock.now() - stopped_at[0] <= SECOND
-        # Stopped while it was joining, it leaves its name behind, which is forgotten by itself.
-        assert left_behind(world) == (0, 1 if commit == 1 else 0)
+        assert left_behind(world) == (0, 0)
         assert set(world.counts()) <= {"sent", "ready"}
         late = [effect for effect in world.calls() if effect.called_at > stopped_at[0]]
         assert not late

@@ -50,9 +50,10 @@ class Process:
         runner: Runner | None = None,
         **options: Any,
     ) -> None:
-        runner = runner or InlineRunner()
+        # A runner that stands still must have all of a transaction, or its lock would stay behind.
+        here, runner = runner is None, runner or InlineRunner()
         clock = clock or world.clock
-        self.journal = GroupJournal(store, clock, writer=runner, reader=runner)
+        self.journal = GroupJournal(store, clock, writer=runner, reader=runner, here=here)
         self.supervisor = Supervisor(
             self.journal,
             clock,

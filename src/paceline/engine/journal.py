@@ -3,14 +3,17 @@
 Units of work gather while the last group commits, and the next group takes whatever has gathered.
 Where commits are quick and many lanes have something to say now and then, a service may ask for a
 moment between two groups, so that a thousand lanes are not a thousand commits a second; whoever
-comes after a pause never waits, and a busy journal has no such moments. Lanes' units are merged into one statement per kind;
-other work follows in the order it came. If a group fails, its units are replayed one by one, so
-that one bad unit harms no other; if it was only in another transaction's way, it is tried once more
-as a whole before that. A unit that needs a row which somebody holds for long is found in the same
-way, and fails alone; but that takes no longer than the process can wait for its lease.
+comes after a pause never waits, and a busy journal has no such moments. Lanes' units are merged
+into one statement per kind; other work follows in the order it came. If a group fails, its units
+are replayed one by one, so that one bad unit harms no other; if it was only in another
+transaction's way, it is tried once more as a whole before that. A unit that needs a row which
+somebody holds for long is found in the same way, and fails alone; but that takes no longer than the
+process can wait for its lease.
 
 The store is synchronous. On which thread it runs is the runner's affair: a thread of its own in a
-real process, inline in a simulated one.
+real process, inline in a simulated one. Where a store is prompt, though, a group of lanes' units is
+put together ``here``, on the loop's own thread, and only its commit is waited for on the other:
+two threads that both want the interpreter take longer than one for the work of both.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from paceline.core.errors import RowBusy, StoreConflict, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND
 from paceline.engine.observe import Observer, Unobserved
 from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
@@ -36,6 +40,8 @@ log = structlog.get_logger("paceline.journal")
 
 GROUP_LIMIT = 500
 """Units in one transaction at most: other writers of the same file wait for its end."""
+QUIET_TURNS = 8
+"""Turns of the loop in which nobody came, after which nobody is expected."""
 REPLAY_US = 2 * SECOND
 """How long those are looked for who wait for a row; whoever has had no turn by then failed too.
 
@@ -96,8 +102,10 @@ class GroupJournal:
         observer: Observer | None = None,
         group_limit: int = GROUP_LIMIT,
         gather_us: int = 0,
+        here: bool = False,
     ) -> None:
         """``gather_us``: a group begins no sooner than this after the one before it began."""
+        self._here = here and store.prompt
         self._store = store
         self._clock = clock
         self._writer = writer
@@ -146,12 +154,7 @@ class GroupJournal:
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                if self._gather_us:
-                    await self._let_gather()
-                group = self._next_group()
-                self._began_us = self._clock.monotonic_us()
-                _answer(group, await self._commit(group))
-                self._tell(len(group), self._clock.monotonic_us() - self._began_us)
+                await self._drain_group()
         finally:
             self._drainer = None
             # Nobody is left to answer those that wait, and they must not wait for ever.
@@ -159,10 +162,29 @@ class GroupJournal:
                 entry.future.cancel()
             self._waiting.clear()
 
+    async def _drain_group(self) -> None:
+        if self._gather_us:
+            await self._let_gather()
+        if self._here:
+            await self._let_others_come()
+        group = self._next_group()
+        self._began_us = self._clock.monotonic_us()
+        _answer(group, await self._commit(group))
+        self._tell(len(group), self._clock.monotonic_us() - self._began_us)
+
     async def _let_gather(self) -> None:
         left_us = self._began_us + self._gather_us - self._clock.monotonic_us()
         if left_us > 0 and len(self._waiting) < self._limit:
             await self._clock.sleep(left_us)
+
+    async def _let_others_come(self) -> None:
+        """A commit that takes hardly any time gathers hardly any company. Lanes whose turn it is
+        right now are worth waiting for: they take a few turns of the loop from one unit to the
+        next, where the provider answers at once."""
+        turns, known = 0, len(self._waiting)
+        while turns < QUIET_TURNS and known < self._limit:
+            await self._clock.sleep(0)
+            turns, known = turns + 1 if len(self._waiting) == known else 0, len(self._waiting)
 
     def _next_group(self) -> list[_Entry]:
         group = [self._waiting.popleft()]
@@ -181,13 +203,36 @@ class GroupJournal:
 
     async def _commit(self, group: list[_Entry]) -> list[Any]:
         try:
-            return await self._writer.run(partial(commit, self._store, group, self._clock))
+            answers = await self._commit_here(group) if self._here else None
+            if answers is None:
+                answers = await self._writer.run(partial(commit, self._store, group, self._clock))
+            return answers
         except Exception as error:  # there is no thread any more: the journal has been closed
             return [error] * len(group)
         except BaseException:
             for entry in group:
                 entry.future.cancel()
             raise
+
+    async def _commit_here(self, group: list[_Entry]) -> list[Any] | None:
+        """None where anything is in the way: the other thread then does it all anew, has the time
+        to wait, and finds out whose fault it is."""
+        units = [entry.unit for entry in group if entry.unit is not None]
+        if len(units) < len(group):
+            return None
+        try:
+            with ExitStack() as opened:
+                tx = opened.enter_context(self._store.write(at_once=True))
+                answers: list[Any] = tx.path.apply(units)
+                to_commit = opened.pop_all()
+        except Exception as error:
+            log.debug("not committed here", units=len(units), error=repr(error))
+            return None
+        try:
+            await self._writer.run(to_commit.close)
+        except StoreError as error:
+            return [error] * len(group) if _is_away(error) else None
+        return answers
 
 
 def commit(store: Store, group: list[_Entry], clock: Clock) -> list[Any]:
@@ -205,7 +250,7 @@ class _Commit:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._away: StoreUnavailable | None = None
+        self._away: Exception | None = None
         self._busy: RowBusy | None = None
         self._until_us = 0
 
@@ -241,7 +286,7 @@ class _Commit:
             if self._busy is None:
                 self._busy = error
                 self._until_us = self._clock.monotonic_us() + REPLAY_US
-        elif isinstance(error, StoreUnavailable) and not isinstance(error, StoreConflict):
+        elif _is_away(error):
             self._away = error
 
     def _pointless(self) -> Exception | None:
@@ -251,6 +296,12 @@ class _Commit:
         if self._busy is not None and self._clock.monotonic_us() >= self._until_us:
             return self._busy
         return None
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether it is nobody's fault, and the same for all: there is no sense in trying again."""
+    in_the_way = isinstance(error, RowBusy | StoreConflict)
+    return isinstance(error, StoreUnavailable) and not in_the_way
 
 
 def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:

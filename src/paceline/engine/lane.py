@@ -17,6 +17,7 @@ import structlog
 
 from paceline.core.durations import Chance
 from paceline.core.errors import LeaseLost, StoreUnavailable
+from paceline.core.gates import NEVER
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
 from paceline.engine import lane_writes, recovery
@@ -66,6 +67,8 @@ class Lane:
         self.stepped_us = context.clock.monotonic_us()
         """When the last step began, for whoever looks for stuck lanes."""
         self.waiting = False
+        self.parked_us = 0
+        """For how long it was parked; 0 as long as it is not."""
         self._timeout_us = 0
 
     @property
@@ -283,6 +286,7 @@ class Lane:
             self._refused_parks += 1
             again = self._refused_parks > PARKS_AT_ONCE
             return self._clock.now() + (PARK_RETRY_US if again else 0)
+        self.parked_us = NEVER if delay_us is None else delay_us
         self._outbox.summarise()
         why = waiting_for.why if waiting_for is not None else "nothing due"
         self._log.debug("lane parked", wake_at=wake_at, why=why)

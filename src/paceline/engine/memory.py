@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of, next_day_start, week_start
@@ -22,7 +23,18 @@ from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda
-from paceline.engine.ports import Account, Journal, LaneRow, Restored, Tx
+from paceline.engine.ports import (
+    Account,
+    Delivery,
+    Journal,
+    LaneRow,
+    LedgerRow,
+    Restored,
+    Tx,
+)
+
+Stranded = Sequence[tuple[Delivery, LedgerRow | None]]
+"""Deliveries marked as sending, each with its intent that has no outcome, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,9 @@ class Snapshot:
     week: Mapping[str, int]
     last_calls: tuple[Instant | None, Instant | None] = (None, None)
     """Of anything, and of anything but a reply; asked for when the lane begins."""
+    stranded: Stranded = ()
+    """What was left in the middle; asked for when the lane begins, in the same breath that showed
+    it to be ours, so that a start is one visit to the store."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
@@ -65,8 +80,7 @@ class Snapshot:
         """When the counts end, and the ledger has to be asked again: a clock that was set back
         comes to a midnight twice, and then the new day is not a fresh one."""
         policy = self.policy
-        capped = policy.daily or policy.weekly or policy.warmup is not None
-        return next_day_start(self.day_at, policy.day_zone) if capped else NEVER
+        return next_day_start(self.day_at, policy.day_zone) if policy.capped else NEVER
 
     @property
     def standing(self) -> Standing:
@@ -85,9 +99,14 @@ def standing_of(account: Account) -> Standing:
 def policy_of(account: Account) -> Policy:
     """The account's limits. Those of a thousand accounts are mostly the same few values."""
     try:
-        return _parsed(json.dumps(account.policy, sort_keys=True))
+        return policy_from(account.policy)
     except InputError:
         return Policy.from_mapping(account.policy, where=account.name)
+
+
+def policy_from(body: Mapping[str, Any]) -> Policy:
+    """Limits as they are stored, read once for all who have the same."""
+    return _parsed(json.dumps(body, sort_keys=True))
 
 
 @lru_cache(maxsize=1_024)
@@ -114,15 +133,18 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = False
         day=tx.ledger.counts(account_id, day_at) if capped else {},
         week_at=week_at,
         week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
-        last_calls=_last_calls(tx, restored, account_id) if begins else (None, None),
+        last_calls=_last_calls(tx, restored, policy) if begins else (None, None),
+        stranded=tx.path.stranded(account_id) if begins else (),
     )
 
 
 def _last_calls(
-    tx: Tx, restored: Restored, account_id: int
+    tx: Tx, restored: Restored, policy: Policy
 ) -> tuple[Instant | None, Instant | None]:
-    last_at = (restored.checkpoint or {}).get("last_at")
-    return (None, None) if last_at is None else tx.ledger.last_calls(account_id, last_at)
+    if not restored.checkpoint:
+        return None, None
+    since_at = usages.last_send_not_before(usages.decode(restored.checkpoint), policy)
+    return tx.ledger.last_calls(restored.account.id, since_at)
 
 
 class LaneMemory:
@@ -137,6 +159,7 @@ class LaneMemory:
         "recount_at",
         "revision",
         "stopped",
+        "stranded",
         "usage",
         "waiting_for",
     )
@@ -146,6 +169,8 @@ class LaneMemory:
         """When this lane was taken up here."""
         self.usage = snapshot.usage()
         self.waiting_for: Wait | None = None
+        self.stranded = snapshot.stranded
+        """What a predecessor left in the middle, until stock is taken of it."""
         # The error windows are kept in the order in which their runs were last settled.
         self.refresh(snapshot, journal, known=self.usage, served=list(self.usage.health))
 

@@ -16,14 +16,13 @@ from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
-from paceline.core.policy import Policy
 from paceline.core.retry import next_ask_at
 from paceline.core.states import DeliveryState
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
 from paceline.engine.late import ASK_AGAIN_US, HOLD_US, NOT_ENDED, not_ended
-from paceline.engine.memory import LaneMemory
+from paceline.engine.memory import LaneMemory, Stranded, policy_from
 from paceline.engine.ports import (
     Capabilities,
     Delivery,
@@ -40,8 +39,6 @@ from paceline.engine.settling import doubt_due_at
 
 log = structlog.get_logger("paceline.recovery")
 
-Stranded = list[tuple[Delivery, LedgerRow | None]]
-
 LEAST_RESENDS = 3
 """Messages lost on the way are sent again so often at least, whatever the retry ladder says."""
 
@@ -50,10 +47,11 @@ async def take_stock(
     context: LaneContext, memory: LaneMemory, lease: Lease, capabilities: Capabilities
 ) -> None:
     """Put right what a crashed predecessor left in the middle."""
-    account_id = lease.account_id
-    stranded, timeouts = await context.journal.read(lambda tx: _stranded(tx, account_id))
+    stranded, memory.stranded = memory.stranded, ()
     if not stranded:
         return
+    policies = {intent.policy_id for _, intent in stranded if intent is not None}
+    timeouts = await context.journal.read(lambda tx: _timeouts(tx, policies))
     now = context.clock.now()
     # The last call may have been made at any moment until now. Counting it as made now costs one
     # interval and can never be too fast.
@@ -81,15 +79,12 @@ async def take_stock(
     )
 
 
-def _stranded(tx: Tx, account_id: int) -> tuple[Stranded, dict[int, int]]:
-    """What was left in the middle, and how long a call may take under each intent's policy."""
-    stranded = tx.path.stranded(account_id)
-    policies = {intent.policy_id for _, intent in stranded if intent is not None}
-    return stranded, {policy_id: _timeout_us(tx, policy_id) for policy_id in policies}
-
-
-def _timeout_us(tx: Tx, policy_id: int) -> int:
-    return Policy.from_mapping(tx.policies.body(policy_id)).timeout_us
+def _timeouts(tx: Tx, policies: set[int]) -> dict[int, int]:
+    """How long a call may take under each of these policies."""
+    return {
+        policy_id: policy_from(tx.policies.body(policy_id)).timeout_us
+        for policy_id in sorted(policies)
+    }
 
 
 def _put_right(tx: Tx, unit: LaneUnit, between_parts: list[Delivery], now: Instant) -> None:
@@ -219,7 +214,7 @@ async def resolve(
 
 def _history(tx: Tx, delivery_id: int) -> tuple[list[LedgerRow], dict[int, int]]:
     rows = tx.ledger.of_delivery(delivery_id)
-    return rows, {row.policy_id: _timeout_us(tx, row.policy_id) for row in rows}
+    return rows, _timeouts(tx, {row.policy_id for row in rows})
 
 
 async def _ask(

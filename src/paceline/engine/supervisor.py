@@ -23,7 +23,7 @@ from paceline.core.errors import (
     SchemaMismatch,
     StoreError,
 )
-from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.instants import MINUTE, SECOND
 from paceline.engine import lane_writes, runs, taking
 from paceline.engine.chance import Draws
 from paceline.engine.clock import ClockSteps
@@ -214,12 +214,11 @@ class Supervisor:
 
     async def _wait(self, wait_us: int, signal: asyncio.Event) -> None:
         timer = asyncio.ensure_future(self._clock.sleep(wait_us))
-        nudged = asyncio.ensure_future(signal.wait())
+        timer.add_done_callback(lambda done: None if done.cancelled() else signal.set())
         try:
-            await asyncio.wait({timer, nudged}, return_when=asyncio.FIRST_COMPLETED)
+            await signal.wait()
         finally:
             timer.cancel()
-            nudged.cancel()
 
     # ------------------------------------------------------------------ finding work
 
@@ -241,8 +240,7 @@ class Supervisor:
             # Whatever it is, those who look after the store can mend it while we wait.
             log.warning("store failed", error=str(error))
             return poll_us
-        # What was due is attended to. A wake that lies behind us belongs to a lane we have no
-        # room for, or one that is still being put away: it can wait for the next look.
+        # A wake that lies behind us belongs to a lane we have no room for: it waits its turn.
         waking = next_wake_at is not None and next_wake_at > now
         return min(poll_us, next_wake_at - now) if waking and next_wake_at else poll_us
 
@@ -317,7 +315,10 @@ class Supervisor:
         finally:
             self._running.pop(account.id, None)
             self._observer.lanes_running(len(self._running))
-            self._nudge.set()
+            # Whoever rests until after the next look need not be looked for now.
+            full = len(self._running) + 1 >= self._options.max_lanes
+            if full or lane.parked_us < self._options.poll_us:
+                self._nudge.set()
 
     async def _close(self, driver: LazyDriver, account: Account) -> None:
         """Let go of the account at the provider. That this fails does not make the lane fail."""
@@ -353,8 +354,7 @@ class Supervisor:
                 await self._clock.sleep(self._options.poll_us)
 
     async def _watch(self) -> None:
-        """Restart lanes that make no step although they do not wait; bury dead processes; end runs
-        whose last lane had no time to."""
+        """Restart lanes that are stuck, bury dead processes, end runs that nobody could end."""
         now, now_us = self._clock.now(), self._clock.monotonic_us()
         # While the whole process stood still no lane could make a step: that is not its fault.
         stood_us = max(0, now_us - self._watched_us - WATCH_EVERY_US)
@@ -364,14 +364,15 @@ class Supervisor:
             idle_us = now_us - lane.stepped_us - stood_us
             if not lane.waiting and idle_us > lane.patience_us and running.kill():
                 log.error("lane is stuck, restarting it", account=running.account.name)
-        await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
-        for run_id in await self._journal.read(runs.left_open):
-            await self._end_run(run_id, now)
-
-    async def _end_run(self, run_id: int, now: Instant) -> None:
-        ended = await self._journal.write(lambda tx: lane_writes.end_run(tx, run_id, now))
-        if ended is not None:
-            log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+        dead, left_open = await self._journal.read(
+            lambda tx: (tx.processes.dead(BURY_AFTER_US), runs.left_open(tx))
+        )
+        if dead:
+            await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
+        for run_id in left_open:
+            ended = await self._journal.write(partial(lane_writes.end_run, run_id=run_id, now=now))
+            if ended is not None:
+                log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
 
     # ------------------------------------------------------------------ stopping
 
@@ -390,8 +391,7 @@ class Supervisor:
             await self._leave()
 
     async def _leave(self) -> None:
-        """Hand the lanes back. After the length of a lease that is pointless: it has run out by
-        itself, and others take over."""
+        """Hand the lanes back; a lease's length later others have taken them over anyway."""
         try:
             async with asyncio.timeout(LEASE_US / SECOND):
                 await self._lease.leave()

@@ -1,0 +1,196 @@
+"""Groups of a service: put together on the loop's own thread, committed on the other one, and given
+a moment to gather.
+
+Everything that is true of a group on the writer's thread is true of these; whatever is in their way
+is left to that thread, which can wait and can find out whose fault it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.core.errors import StoreUnavailable
+from paceline.core.instants import MILLISECOND
+from paceline.engine.clock import LoopClock, SystemClock
+from paceline.engine.journal import GroupJournal, InlineRunner, ThreadRunner
+from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store
+from paceline.sim.loop import run_virtual
+from paceline.store.database import open_store
+from tests.engine.faults import TrippedStore
+from tests.engine.test_journal import Groups, journal_on, own_lanes, play, put, unit_of
+from tests.engine.world import MONDAY_NINE, World
+from tests.engine.worlds import Worlds
+
+PASSED = LaneResult(True, (), True)
+
+
+class Seen:
+    """A store that notes how its transactions are asked for, and on which thread they end."""
+
+    prompt = True
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.at_once: list[bool] = []
+        self.ended_on: list[str] = []
+
+    @contextmanager
+    def write(self, *, at_once: bool = False) -> Iterator[Any]:
+        self.at_once.append(at_once)
+        with self._store.write(at_once=at_once) as tx:
+            yield tx
+        self.ended_on.append(threading.current_thread().name)
+
+    def read(self) -> Any:
+        return self._store.read()
+
+
+def journal_here(world: World, store: Any, groups: Groups | None = None) -> GroupJournal:
+    runner = InlineRunner()
+    return GroupJournal(
+        store, world.clock, writer=runner, reader=runner, observer=groups, here=True
+    )
+
+
+def test_units_are_committed_at_once_and_other_work_by_the_writer(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        seen = Seen(world.store)
+        journal = journal_here(world, seen)
+        units = [unit_of(world, lease) for lease in own_lanes(world, "ann", "bob").values()]
+        assert await asyncio.gather(*map(journal.submit, units)) == [PASSED, PASSED]
+        assert seen.at_once == [True]
+        await journal.write(put("beside", 1))
+        assert seen.at_once == [True, False]
+
+    play(worlds, script)
+
+
+def test_only_the_commit_is_waited_for_on_the_other_thread(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store = open_store(str(tmp_path / "real.db"), clock=clock.now)
+    seen = Seen(store)
+
+    async def on_real_threads() -> None:
+        writer = ThreadRunner("the-writer")
+        journal = GroupJournal(seen, clock, writer=writer, reader=writer, here=True)  # type: ignore[arg-type]
+        unit = LaneUnit(Lease(1, 1, 1), revision=1)
+        assert await journal.submit(unit) == LaneResult(held=False, settled=(), intended=False)
+        await journal.close()
+
+    asyncio.run(on_real_threads())
+    store.close()
+    assert seen.at_once == [True]
+    assert [name.startswith("the-writer") for name in seen.ended_on] == [True]
+
+
+def test_lanes_whose_turn_it_is_share_a_group_though_the_commit_takes_no_time(
+    worlds: Worlds,
+) -> None:
+    async def script(world: World) -> None:
+        groups = Groups()
+        journal = journal_here(world, world.store, groups)
+        units = [unit_of(world, lease) for lease in own_lanes(world, "ann", "bob", "cy").values()]
+
+        async def after_turns(turns: int, unit: Any) -> LaneResult:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await journal.submit(unit)
+
+        late = (after_turns(3 * place, unit) for place, unit in enumerate(units))
+        assert await asyncio.gather(*late) == [PASSED] * 3
+        assert groups.sizes == [3]
+
+    play(worlds, script)
+
+
+def test_who_writes_to_the_file_meanwhile_is_waited_for_by_the_writer(tmp_path: Path) -> None:
+    file = tmp_path / "shared.db"
+
+    class Obliging(Seen):
+        """Lets the other one finish as soon as somebody waits for it."""
+
+        def write(self, *, at_once: bool = False) -> Any:
+            if not at_once:
+                other.rollback()
+            return super().write(at_once=at_once)
+
+    async def script(clock: LoopClock) -> None:
+        store = open_store(str(file), clock=clock.now)
+        seen = Obliging(store)
+        runner = InlineRunner()
+        journal = GroupJournal(seen, clock, writer=runner, reader=runner, here=True)  # type: ignore[arg-type]
+        other.execute("BEGIN IMMEDIATE")
+        unit = LaneUnit(Lease(1, 1, 1), revision=1)
+        assert await journal.submit(unit) == LaneResult(held=False, settled=(), intended=False)
+        assert seen.at_once == [True, False]
+        with store.write() as tx:  # it can wait again
+            assert tx.settings.get("nothing") is None
+        store.close()
+
+    other = sqlite3.connect(file, isolation_level=None)
+    run_virtual(script(LoopClock(MONDAY_NINE)), start_at=MONDAY_NINE)
+    other.close()
+
+
+def test_a_bad_unit_harms_no_other(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        seen = Seen(world.store)
+        journal = journal_here(world, seen)
+        leases = own_lanes(world, "ann", "bob")
+        good, bad = (unit_of(world, lease) for lease in leases.values())
+        bad = bad._replace(usage=object())
+        answers = await asyncio.gather(
+            journal.submit(good), journal.submit(bad), return_exceptions=True
+        )
+        assert answers[0] == PASSED
+        assert isinstance(answers[1], Exception)
+        assert seen.at_once[:2] == [True, False]
+
+    play(worlds, script)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_commit_that_the_store_does_not_confirm_fails_for_all_and_is_not_repeated(
+    worlds: Worlds, moment: str
+) -> None:
+    async def script(world: World) -> None:
+        def trip(_: int, now: str) -> None:
+            if now == moment:
+                raise StoreUnavailable("the database is away")
+
+        store = TrippedStore(world.store, trip)
+        journal = journal_here(world, store)
+        units = [unit_of(world, lease) for lease in own_lanes(world, "ann", "bob").values()]
+        answers = await asyncio.gather(*map(journal.submit, units), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [StoreUnavailable] * 2
+        assert store.commits == 1
+
+    play(worlds, script)
+
+
+def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        groups = Groups()
+        journal = journal_on(world.store, groups, gather_us=4 * MILLISECOND)
+        clock = world.clock
+
+        async def later(key: str, us: int) -> int:
+            await clock.sleep(us)
+            asked_us = clock.monotonic_us()
+            await journal.write(put(key, 1))
+            return clock.monotonic_us() - asked_us
+
+        waits = (0, MILLISECOND, 2 * MILLISECOND, 100 * MILLISECOND)
+        took = await asyncio.gather(*(later(str(us), us) for us in waits))
+        assert took == [0, 3 * MILLISECOND, 2 * MILLISECOND, 0]
+        assert groups.sizes == [1, 2, 1]
+
+    play(worlds, script)
