@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,15 @@ from hypothesis import strategies as st
 
 from paceline.core.instants import DAY, SECOND, parse_instant
 from paceline.engine.clock import LoopClock
-from paceline.sim.loop import LONGEST_US, Deadlock, VirtualLoop, run_virtual
+from paceline.sim.loop import (
+    CANCELLED_AT_LEAST,
+    LONGEST_US,
+    OWNER,
+    Deadlock,
+    VirtualClock,
+    VirtualLoop,
+    run_virtual,
+)
 
 START = parse_instant("2026-11-15T09:00:00Z")
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +110,49 @@ def test_cancelled_timers_do_not_fire_and_do_not_hold_up_time() -> None:
         return fired, now_us()
 
     assert run_virtual(story()) == (["kept"], 3 * SECOND)
+
+
+def test_timers_that_were_called_off_are_forgotten() -> None:
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        for _ in range(20 * CANCELLED_AT_LEAST):
+            loop.call_later(3_600, never).cancel()
+        return len(loop._timers)
+
+    assert run_virtual(story()) <= 2 * CANCELLED_AT_LEAST
+
+
+def test_a_virtual_clock_says_what_a_loop_clock_does() -> None:
+    async def story() -> list[tuple[int, int]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        clocks = (VirtualClock(loop), LoopClock(START))
+        await clocks[0].sleep(3 * DAY + 7)
+        return [(clock.now(), clock.monotonic_us()) for clock in clocks]
+
+    assert run_virtual(story(), start_at=START) == [(START + 3 * DAY + 7, 3 * DAY + 7)] * 2
+
+
+def test_the_tasks_of_one_owner_are_told_apart_and_an_owner_without_any_is_forgotten() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        whose = {}
+        for name in ("ann", "ben"):
+            context = copy_context()
+            context.run(OWNER.set, name)
+            whose[name] = [loop.create_task(never(), context=context) for _ in range(2)]
+        assert loop.unfinished("ann") == whose["ann"]
+        for task in whose.pop("ann"):
+            task.cancel()
+        del task
+        await asyncio.sleep(1)
+        assert loop.unfinished("ann") == []
+        assert loop.unfinished("ben") == whose["ben"]
+        assert "ann" not in loop._born
+
+    run_virtual(story())
 
 
 def test_a_timeout_strikes_at_its_time() -> None:

@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import Context, ContextVar
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
-from paceline.core.instants import SECOND, Instant, iso
+from paceline.core.instants import DAY, SECOND, Instant, iso
+from paceline.engine.clock import LoopClock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -30,7 +32,10 @@ LONGEST_US = 2**50
 OWNER: ContextVar[object] = ContextVar("owner", default=None)
 """To whom the tasks belong that are started here: they can be dropped together."""
 
-_HALF_A_MICROSECOND = 0.5 / SECOND
+LONGEST_JUMP_US = DAY
+"""Time never jumps farther at once, so that whoever looks on between two turns does so daily."""
+CANCELLED_AT_LEAST = 100
+"""Timers that were called off stay in the heap until they are many, and more than the others."""
 _MOST_NAMES = 20
 
 
@@ -41,10 +46,13 @@ class Deadlock(RuntimeError):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Time is a whole number of microseconds that starts at 0; ``start_at`` is what 0 stands for.
 
-    Timers of the same instant fire in the order in which they were set.
+    Timers of the same instant fire in the order in which they were set. They are kept here rather
+    than by the base class, and so is what it does once per turn: both are written for sockets and
+    for a clock of floats, and a world takes millions of turns.
     """
 
     _ready: deque[asyncio.Handle]
+    _stopping: bool
 
     def __init__(self, start_at: Instant = 0, chance: random.Random | None = None) -> None:
         self.start_at = start_at
@@ -56,17 +64,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._chance = chance
         self._order = count(1)
         self._births = count(1)
-        self._born: weakref.WeakKeyDictionary[asyncio.Task[Any], tuple[int, object]]
-        self._born = weakref.WeakKeyDictionary()
-        still = _Stillness(self)
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._called_off = 0
+        self._born: dict[object, weakref.WeakKeyDictionary[asyncio.Task[Any], int]] = {}
+        """By owner, because a crash asks for those of one among a dozen that are long gone."""
+        still = _Stillness()
         super().__init__(still)
         # The base class has registered the pipe it wakes itself with. From here on there is none
         # but us, and whoever waited for a socket would wait for ever.
         still.sealed = True
-        # The base class fires timers that lie before "now + resolution". It has to be more than
-        # the spacing of floats, or a timer due exactly now would never fire, and less than a
-        # microsecond, or the next one would fire early.
-        self._clock_resolution = _HALF_A_MICROSECOND
         self.set_task_factory(self._give_birth)
 
     def time(self) -> float:
@@ -87,8 +93,37 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         when_us = round(when * SECOND)
         if when_us > LONGEST_US:
             raise OverflowError(f"{when} s lies beyond the end of virtual time")
-        moment = _Moment(when_us / SECOND, next(self._order))
-        return super().call_at(moment, callback, *args, context=context)
+        timer = asyncio.TimerHandle(when_us / SECOND, callback, args, self, context)
+        heappush(self._timers, (when_us, next(self._order), timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Told by a timer that is called off: most are, and the heap must not fill with them."""
+        self._called_off += 1
+        if self._called_off > max(CANCELLED_AT_LEAST, len(self._timers) // 2):
+            self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
+            heapify(self._timers)
+            self._called_off = 0
+
+    def _run_once(self) -> None:
+        """One turn: let time pass if nothing is ready, then run whatever is."""
+        while self._timers and self._timers[0][2].cancelled():
+            heappop(self._timers)
+        wait_us: int | None = None
+        if self._ready or self._stopping:
+            wait_us = 0
+        elif self._timers:
+            wait_us = min(max(0, self._timers[0][0] - self.now_us), LONGEST_JUMP_US)
+        self._jump(wait_us)
+        while self._timers and self._timers[0][0] <= self.now_us:
+            timer = heappop(self._timers)[2]
+            if not timer.cancelled():
+                self._ready.append(timer)
+        # What becomes ready meanwhile has its turn in the next one.
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle.cancelled():
+                handle._run()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -100,9 +135,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """The tasks that are not done, oldest first; all of them, or those of one owner."""
         found = [
             (number, task)
-            for task, (number, whose) in self._born.items()
-            if not task.done() and (owner is None or whose is owner)
+            for whose, born in self._born.items()
+            if owner is None or whose is owner
+            for task, number in born.items()
+            if not task.done()
         ]
+        for gone in [whose for whose, born in self._born.items() if not born]:
+            del self._born[gone]
         return [task for _, task in sorted(found, key=lambda pair: pair[0])]
 
     def wind_up(self) -> None:
@@ -119,16 +158,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 )
         self.run_until_complete(self.shutdown_asyncgens())
 
-    def jump(self, timeout: float | None) -> None:
-        """What the base class takes for waiting: nothing is ready for ``timeout`` seconds."""
+    def _jump(self, wait_us: int | None) -> None:
+        """Nothing is ready for so long; for ever, if it is ``None``."""
         self.turns += 1
         if self.at_turn is not None:
             self.at_turn(self.turns)
             if self._ready:  # whoever was called gave others something to do
-                timeout = 0
-        if timeout is None:
+                wait_us = 0
+        if wait_us is None:
             raise Deadlock(self._deadlock_text())
-        self.now_us += round(timeout * SECOND)
+        self.now_us += wait_us
         if self._chance is not None and len(self._ready) > 1:
             ready = list(self._ready)
             self._chance.shuffle(ready)
@@ -151,8 +190,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         context: Context | None = options.get("context")
         owner = OWNER.get() if context is None else context.get(OWNER)
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
-        self._born[task] = (number, owner)
+        born = self._born.get(owner)
+        if born is None:
+            born = self._born[owner] = weakref.WeakKeyDictionary()
+        born[task] = number
         return task
+
+
+class VirtualClock(LoopClock):
+    """A loop clock that reads a virtual loop's time as it is, without the way over seconds."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__(loop.start_at)
+        self._loop = loop
+
+    def now(self) -> Instant:
+        return self.epoch_at + self._loop.now_us
+
+    def monotonic_us(self) -> int:
+        return self._loop.now_us
 
 
 def run_virtual(
@@ -172,42 +228,12 @@ def run_virtual(
             loop.close()
 
 
-class _Moment(float):
-    """A timer's time that also knows its turn.
-
-    The base class keeps its timers in a heap, which may swap equals; with a turn there are none.
-    """
-
-    __slots__ = ("_turn",)
-    _turn: int
-
-    def __new__(cls, seconds: float, turn: int) -> _Moment:
-        moment = super().__new__(cls, seconds)
-        moment._turn = turn
-        return moment
-
-    def __lt__(self, other: float) -> bool:
-        if isinstance(other, _Moment) and float(self) == float(other):
-            return self._turn < other._turn
-        return float(self) < float(other)
-
-
 class _Stillness(selectors.SelectSelector):
-    """A selector to which nothing ever happens; instead of blocking it moves the loop's time."""
+    """A selector to which nothing ever happens; nobody asks it, for the loop moves its own time."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
-        super().__init__()
-        self.sealed = False
-        # The loop owns us; a strong reference back would be a cycle that only the collector ends.
-        self._loop = weakref.ref(loop)
+    sealed = False
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.sealed:
             raise RuntimeError("there is no input or output in virtual time")
         return super().register(fileobj, events, data)
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        loop = self._loop()
-        if loop is not None:
-            loop.jump(timeout)
-        return []

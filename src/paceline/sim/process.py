@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
@@ -52,6 +52,21 @@ class Surroundings:
     trace: Trace
     outside: Context
     """Where the far side of the wire lives: what is started there survives every process."""
+
+
+class _MachineClock(SystemClock):
+    """Reads microseconds where the machine's own clock reads nanoseconds: it is read so often."""
+
+    def __init__(self, true: LoopClock, skew: Skew, **ways: Any) -> None:
+        super().__init__(**ways)
+        self._true = true
+        self._skew = skew
+
+    def now(self) -> Instant:
+        return self._true.now() + self._skew.us
+
+    def monotonic_us(self) -> int:
+        return self._true.monotonic_us()
 
 
 class Process:
@@ -103,12 +118,8 @@ class Process:
 
     def _clock(self) -> SystemClock:
         """The machine's clock as the engine reads it in production, over virtual time."""
-        true = self.around.clock
-        return SystemClock(
-            time_ns=lambda: (true.now() + self.skew.us) * 1_000,
-            monotonic_ns=lambda: true.monotonic_us() * 1_000,
-            sleep=self._sleep,
-            call_later=self._call_later,
+        return _MachineClock(
+            self.around.clock, self.skew, sleep=self._sleep, call_later=self._call_later
         )
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
@@ -209,6 +220,9 @@ INSIDE = (Commit.BUSY, Commit.CONFLICT, Commit.ROW)
 class PortStore:
     """The shared store as one process meets it: others may be in its way."""
 
+    prompt = False
+    """Whatever is written goes by way of the runner, where the weather strikes."""
+
     def __init__(self, store: Store, trace: Trace, name: str) -> None:
         self._store = store
         self._trace = trace
@@ -216,12 +230,12 @@ class PortStore:
         self.next_fate = Commit.WELL
 
     @contextmanager
-    def write(self) -> Iterator[Tx]:
+    def write(self, *, at_once: bool = False) -> Iterator[Tx]:
         fate, self.next_fate = self.next_fate, Commit.WELL
         if fate is Commit.BUSY:
             self._trace.note(self._name, "store", "is busy")
             raise StoreBusy("somebody else holds the file")
-        with self._store.write() as tx:
+        with self._store.write(at_once=at_once) as tx:
             yield tx
             if fate is Commit.CONFLICT:
                 self._trace.note(self._name, "store", "undoes a commit that was in the way")

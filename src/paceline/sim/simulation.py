@@ -17,11 +17,10 @@ from typing import Any
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
 from paceline.engine import queries
-from paceline.engine.clock import LoopClock
 from paceline.engine.ports import Delivery, Run
 from paceline.sim.checks import Evidence, Violation, judge
 from paceline.sim.checks.evidence import OVER
-from paceline.sim.loop import VirtualLoop, run_virtual
+from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
 from paceline.sim.operators import OUT_OF_SERVICE
 from paceline.sim.process import Skew
 from paceline.sim.stage import Stage, blank_database, set_stage
@@ -43,6 +42,7 @@ class Verdict:
     events: int
     crashes: int
     account_days: float
+    """In bad weather: the calm in which everything comes to rest is not counted."""
     digest: str
     violations: tuple[Violation, ...]
     excerpts: tuple[tuple[str, ...], ...] = ()
@@ -77,7 +77,9 @@ def _stream(seed: int) -> Callable[[str], random.Random]:
 
 async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Verdict, Evidence]:
     rng = _stream(seed)
-    clock = LoopClock(world.start_at)
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    clock = VirtualClock(loop)
     trace = Trace(clock.now)
     machine = Skew()
     # One machine has one clock, and a file has none of its own; a fleet's database has.
@@ -97,7 +99,7 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
         world=world.name,
         events=len(trace),
         crashes=stage.around.witness.crashes,
-        account_days=len(world.senders) * (evidence.ended_at - world.start_at) / DAY,
+        account_days=len(world.senders) * world.lasts_us / DAY,
         digest=trace.digest(),
         violations=violations,
         excerpts=tuple(tuple(trace.around(v.at, v.concerns)) for v in violations[:3]),

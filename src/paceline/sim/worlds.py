@@ -92,10 +92,9 @@ _TEXT = Part("text", "hello {{ target }}")
 _PARTS = (_TEXT, Part("text", "and one more thing"), Part("text", "goodbye"))
 
 
-def mail(rng: random.Random, faults: Faults, accounts: int = 8, days: int = 2) -> World:
+def mail(rng: random.Random, faults: Faults, accounts: int = 300, days: int = 1) -> World:
     """Cold e-mail: twenty a day in office hours, minutes apart; lanes are parked most of the time.
-
-    Operators are away: this is the world for long runs.
+    Operators are away: this is the world for long runs, and keeps its processes busy day and night.
     """
     start_at = rng.choice(STARTS)
     senders = tuple(
@@ -119,6 +118,11 @@ def mail(rng: random.Random, faults: Faults, accounts: int = 8, days: int = 2) -
         poll_us=30 * SECOND,
         operated=False,
     )
+
+
+def post(rng: random.Random, faults: Faults) -> World:
+    """The same, small enough to be played among others."""
+    return mail(rng, faults, accounts=8, days=2)
 
 
 def groups(rng: random.Random, faults: Faults) -> World:
@@ -366,6 +370,7 @@ def people(rng: random.Random, faults: Faults) -> World:
 
 WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "mail": mail,
+    "post": post,
     "groups": groups,
     "campaign": campaign,
     "caps": caps,
@@ -375,7 +380,8 @@ WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "people": people,
 }
 ANY = "any"
-"""Instead of a name: each seed chooses its world."""
+"""Instead of a name: each seed chooses one of the quick worlds."""
+QUICK = tuple(name for name in WORLDS if name != "mail")
 
 
 def known_world(name: str) -> None:
@@ -390,4 +396,4 @@ def known_world(name: str) -> None:
 
 def draw_world(name: str, rng: random.Random, faults: Faults) -> World:
     known_world(name)
-    return WORLDS[rng.choice(tuple(WORLDS)) if name == ANY else name](rng, faults)
+    return WORLDS[rng.choice(QUICK) if name == ANY else name](rng, faults)
