@@ -124,3 +124,35 @@ def test_a_midnight_that_comes_twice_brings_no_second_allowance(worlds: Worlds) 
         await process.stop()
 
     worlds.fresh().play(script)
+
+
+@pytest.mark.parametrize(
+    "steps_us",
+    [(-2 * HOUR, 0), (HOUR,), (-HOUR,), (3 * HOUR, -HOUR, 0)],
+    ids=["back and right again", "forward", "back", "wild"],
+)
+@pytest.mark.parametrize("policy", [{"spacing": "10m"}, {"rate": "6/h"}], ids=["spacing", "rate"])
+def test_the_distance_between_two_messages_is_kept_whatever_the_clock_does(
+    worlds: Worlds, steps_us: tuple[int, ...], policy: dict[str, str]
+) -> None:
+    """A clock that is set tells nothing about how long ago the last message was sent."""
+
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        world.account(policy=policy)
+        world.campaign(2)
+        await world.wait(5 * HOUR)  # so that it is due by any of these clocks
+        process = world.process(clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 1)
+        began_at = world.clock.now()
+        for off_us in steps_us:
+            await world.wait(MINUTE)
+            clock.off_us = off_us
+        await world.until(lambda: len(world.sends()) == 2, 2 * HOUR)
+        kept_us = world.clock.now() - began_at
+        await process.stop()
+        assert 10 * MINUTE - SECOND <= kept_us <= 11 * MINUTE
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]  # its books are kept by that clock
+    world.play(script)

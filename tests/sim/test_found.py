@@ -21,6 +21,7 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("moods", "heavy", 14, "a loss told late, which made a doubt nobody's"),
     ("moods", "heavy", 13, "a late answer that made a delivery of a removed account ready"),
     ("takeover", "heavy", 10, "a loss that took back a part accepted in the meantime"),
+    ("awake", "heavy", 8, "a clock set back and put right again, which made a gap short"),
     ("post", "heavy", 0, "absence taken for proof while the call of a former owner lived"),
 ]
 

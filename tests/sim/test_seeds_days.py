@@ -18,3 +18,8 @@ def test_people_in_heavy_weather(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", chunks(2, 1), ids=str)
 def test_caps_in_heavy_weather(seeds: range) -> None:
     all_is_well("caps", "heavy", seeds)
+
+
+@pytest.mark.parametrize("seeds", chunks(2, 1), ids=str)
+def test_awake_in_heavy_weather(seeds: range) -> None:
+    all_is_well("awake", "heavy", seeds)

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.core.errors import InputError
 from paceline.core.instants import DAY
-from paceline.sim.worlds import QUICK, WORLDS, draw_world
+from paceline.sim.atlas import QUICK, WORLDS, draw_world
 
 
 def test_any_draws_every_world_but_the_one_for_long_runs() -> None:

@@ -54,8 +54,8 @@ def simulate(
     if campaign is not None:
         _forecast(ctx, campaign, seeds=min(seeds, 5), first=first, as_json=as_json)
         return
+    from paceline.sim.atlas import known_world
     from paceline.sim.many import Report, simulate_many
-    from paceline.sim.worlds import known_world
 
     known_world(world)
     numbers = range(first, first + seeds)

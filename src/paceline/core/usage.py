@@ -238,6 +238,20 @@ def _without_future(usage: Usage, policy: Policy, now: Instant) -> Usage:
     return usage._replace(tat_at=now) if usage.tat_at > furthest_at else usage
 
 
+def moved_with_the_clock(usage: Usage, by_us: int) -> Usage:
+    """Usage by a clock that was set meanwhile: what was so long ago still is.
+
+    A hold is only ever moved ahead: it may last until an instant that the provider named, and too
+    long is safe.
+    """
+    return usage._replace(
+        tat_at=usage.tat_at + by_us,
+        last_at=None if usage.last_at is None else usage.last_at + by_us,
+        hold_until_at=usage.hold_until_at + max(0, by_us),
+        throttled_at=None if usage.throttled_at is None else usage.throttled_at + by_us,
+    )
+
+
 def last_send_not_before(usage: Usage, policy: Policy) -> Instant:
     """An instant after which the last send of anything was made, replies included.
 

@@ -32,7 +32,7 @@ from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Driver, Intent, LaneUnit, Lease, Message
-from paceline.engine.settling import Flight, settle
+from paceline.engine.settling import Flight, Settled, settle
 
 log = structlog.get_logger("paceline.lane")
 
@@ -100,6 +100,12 @@ class Sender:
         await self._handles.clean_up()
         context = self._context
         await context.late.hold_back(self._lease, context.journal, context.clock)
+
+    def follow_the_clock(self, by_us: int) -> None:
+        """Somebody set it: the next part of a message is as far ahead as it was."""
+        for flight in self._flights.values():
+            if flight.next_part_at is not None:
+                flight.next_part_at += by_us
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
@@ -304,15 +310,7 @@ class Sender:
             self._settle(flight, outcome, at)
 
     def _settle(self, flight: Flight, outcome: Outcome, at: Instant) -> None:
-        memory = self._memory
-        settled = settle(
-            flight,
-            outcome,
-            usage=memory.usage,
-            policy=memory.policy,
-            capabilities=self._driver.capabilities,
-            now=at,
-        )
+        memory, settled = self._memory, self._settled(flight, outcome, at)
         memory.usage = settled.usage
         self._outbox.add(settled)
         if flight.handle is not None and outcome.handle_gone:
@@ -325,6 +323,10 @@ class Sender:
         queue = memory.agenda.queue_of(flight.delivery.run_id)
         if queue is not None and settled.settlement.due_at is not None:
             queue.expect(settled.settlement.due_at)
+
+    def _settled(self, flight: Flight, outcome: Outcome, at: Instant) -> Settled:
+        usage, policy, able = self._memory.usage, self._memory.policy, self._driver.capabilities
+        return settle(flight, outcome, usage=usage, policy=policy, capabilities=able, now=at)
 
     # ------------------------------------------------------------------ preparing
 
@@ -370,14 +372,7 @@ class Sender:
         """A delivery that failed before its intent: moved on without a ledger row."""
         await self._outbox.flush(self.flying)
         memory, now = self._memory, self._clock.now()
-        settled = settle(
-            flight,
-            outcome,
-            usage=memory.usage,
-            policy=memory.policy,
-            capabilities=self._driver.capabilities,
-            now=now,
-        )
+        settled = self._settled(flight, outcome, now)
         memory.usage = usages.uncounted(settled.usage, memory.usage)
         self._flights.pop(flight.delivery.id, None)
         unit = LaneUnit(self._lease, memory.revision, memory.checkpoint())

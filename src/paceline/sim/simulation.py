@@ -18,6 +18,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
 from paceline.engine import queries
 from paceline.engine.ports import Delivery, Run
+from paceline.sim.atlas import draw_world
 from paceline.sim.checks import Evidence, Violation, judge
 from paceline.sim.checks.evidence import OVER
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
@@ -26,7 +27,7 @@ from paceline.sim.process import Skew
 from paceline.sim.stage import Stage, blank_database, set_stage
 from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
-from paceline.sim.worlds import World, draw_world
+from paceline.sim.worlds import World
 from paceline.store.database import open_store
 
 LOOK_EVERY_US = 20 * MINUTE

@@ -7,15 +7,13 @@ world is only described, and ``simulation.py`` plays it.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from paceline.core.errors import InputError
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from paceline.core.model import AtClose, Part
-from paceline.core.nearest import did_you_mean
 from paceline.sim.weather import MOODS, Faults
 
 
@@ -123,6 +121,12 @@ def mail(rng: random.Random, faults: Faults, accounts: int = 300, days: int = 1)
 def post(rng: random.Random, faults: Faults) -> World:
     """The same, small enough to be played among others."""
     return mail(rng, faults, accounts=8, days=2)
+
+
+def awake(rng: random.Random, faults: Faults) -> World:
+    """The same with lanes that are kept in memory from one letter to the next, whatever becomes of
+    the clock meanwhile."""
+    return replace(post(rng, faults), name="awake", park_after_us=HOUR)
 
 
 def groups(rng: random.Random, faults: Faults) -> World:
@@ -366,34 +370,3 @@ def people(rng: random.Random, faults: Faults) -> World:
         poll_us=MINUTE,
         drastic=rng.random() < 0.5,
     )
-
-
-WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
-    "mail": mail,
-    "post": post,
-    "groups": groups,
-    "campaign": campaign,
-    "caps": caps,
-    "takeover": takeover,
-    "gallery": gallery,
-    "moods": moods,
-    "people": people,
-}
-ANY = "any"
-"""Instead of a name: each seed chooses one of the quick worlds."""
-QUICK = tuple(name for name in WORLDS if name != "mail")
-
-
-def known_world(name: str) -> None:
-    """Refuse a name that no world has."""
-    known = (*WORLDS, ANY)
-    if name not in known:
-        raise InputError(
-            f"there is no world '{name}'{did_you_mean(name, known)}",
-            hint=f"Known worlds: {', '.join(known)}",
-        )
-
-
-def draw_world(name: str, rng: random.Random, faults: Faults) -> World:
-    known_world(name)
-    return WORLDS[rng.choice(QUICK) if name == ANY else name](rng, faults)

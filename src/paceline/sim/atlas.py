@@ -1,0 +1,43 @@
+"""The worlds by their names, and how one is drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from paceline.core.errors import InputError
+from paceline.core.nearest import did_you_mean
+from paceline.sim import worlds
+from paceline.sim.weather import Faults
+from paceline.sim.worlds import World
+
+WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
+    "mail": worlds.mail,
+    "post": worlds.post,
+    "awake": worlds.awake,
+    "groups": worlds.groups,
+    "campaign": worlds.campaign,
+    "caps": worlds.caps,
+    "takeover": worlds.takeover,
+    "gallery": worlds.gallery,
+    "moods": worlds.moods,
+    "people": worlds.people,
+}
+ANY = "any"
+"""Instead of a name: each seed chooses one of the quick worlds."""
+QUICK = tuple(name for name in WORLDS if name != "mail")
+
+
+def known_world(name: str) -> None:
+    """Refuse a name that no world has."""
+    known = (*WORLDS, ANY)
+    if name not in known:
+        raise InputError(
+            f"there is no world '{name}'{did_you_mean(name, known)}",
+            hint=f"Known worlds: {', '.join(known)}",
+        )
+
+
+def draw_world(name: str, rng: random.Random, faults: Faults) -> World:
+    known_world(name)
+    return WORLDS[rng.choice(QUICK) if name == ANY else name](rng, faults)
