@@ -64,7 +64,6 @@ class Chooser:
         self._lease = lease
         self._sender = sender
         self._driver = driver
-        self._log = log.bind(account=memory.account.name)
         self._not_before_at: Instant = 0
 
     async def start_next(self, now: Instant) -> Instant | None:
@@ -180,13 +179,25 @@ class Chooser:
                 )
             )
             queue.forget()
-            self._log.info("skipped the rest", run=run.id, deliveries=count, why=verdict.why)
+            log.info(
+                "skipped the rest",
+                account=account.name,
+                run=run.id,
+                deliveries=count,
+                why=verdict.why,
+            )
             return
         queue.pop()
         await self._write(
             lambda tx: tx.deliveries.move(delivery.id, "skip", at=now, reason=verdict.why)
         )
-        self._log.info("skipped", run=run.id, delivery=delivery.id, why=verdict.why)
+        log.info(
+            "skipped",
+            account=account.name,
+            run=run.id,
+            delivery=delivery.id,
+            why=verdict.why,
+        )
 
     async def _cancel(self, queue: RunQueue, delivery: Delivery) -> None:
         """A delivery that was under way when its campaign was cancelled, and came back unsent."""
@@ -252,7 +263,13 @@ class Chooser:
             )
             if ended is not None:
                 self._memory.agenda.drop(run_id)
-                self._log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+                log.info(
+                    "run ended",
+                    account=self._memory.account.name,
+                    run=run_id,
+                    state=str(ended.state),
+                    **ended.counts,
+                )
 
     async def _write(self, work: Work[T]) -> T:
         """Change deliveries beside the message path, provided that the lane is still ours."""

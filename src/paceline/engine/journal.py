@@ -30,7 +30,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from paceline.core.errors import RowBusy, StoreConflict, StoreError, StoreUnavailable
-from paceline.core.instants import SECOND
+from paceline.core.instants import MILLISECOND, SECOND
 from paceline.engine.observe import Observer, Unobserved
 from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
 
@@ -42,6 +42,7 @@ GROUP_LIMIT = 500
 """Units in one transaction at most: other writers of the same file wait for its end."""
 QUIET_TURNS = 8
 """Turns of the loop in which nobody came, after which nobody is expected."""
+COMING_US = 8 * MILLISECOND
 REPLAY_US = 2 * SECOND
 """How long those are looked for who wait for a row; whoever has had no turn by then failed too.
 
@@ -180,9 +181,11 @@ class GroupJournal:
     async def _let_others_come(self) -> None:
         """A commit that takes hardly any time gathers hardly any company. Lanes whose turn it is
         right now are worth waiting for: they take a few turns of the loop from one unit to the
-        next, where the provider answers at once."""
+        next, where the provider answers at once. Not for long, though: those who are on time
+        would be late with all the others."""
         turns, known = 0, len(self._waiting)
-        while turns < QUIET_TURNS and known < self._limit:
+        until_us = self._clock.monotonic_us() + COMING_US
+        while turns < QUIET_TURNS and self._clock.monotonic_us() < until_us:
             await self._clock.sleep(0)
             turns, known = turns + 1 if len(self._waiting) == known else 0, len(self._waiting)
 

@@ -57,7 +57,7 @@ class Lane:
         self._rng = rng
         self._driver = driver
         self._lease = Lease(row.account_id, context.lease.process_id, row.generation)
-        self._log = log.bind(account=name)
+        self._name = name
         self._memory: LaneMemory
         self._outbox: Outbox
         self._sender: Sender | None = None
@@ -105,7 +105,7 @@ class Lane:
                     return wake_at
                 await self._wait(wake_at)
         except LeaseLost as error:
-            self._log.warning("lane lost", reason=str(error))
+            log.warning("lane lost", account=self._name, reason=str(error))
             await self._let_land()
             return "lost"
         finally:
@@ -149,7 +149,7 @@ class Lane:
             self._context, self._memory, self._lease, self._driver.capabilities
         )
         await self._reopen_account()
-        self._log.debug("lane started", generation=self._lease.generation)
+        log.debug("lane started", account=self._name, generation=self._lease.generation)
         return self._sender
 
     async def _wait(self, wake_at: Instant | None) -> None:
@@ -171,7 +171,7 @@ class Lane:
         except StoreUnavailable as error:
             # Keep every outcome, send nothing, and try again until the database is back.
             self._outbox.doubt()
-            self._log.warning("store unavailable, waiting", error=str(error))
+            log.warning("store unavailable, waiting", account=self._name, error=str(error))
             return self._clock.now() + STORE_RETRY_US
 
     async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
@@ -302,5 +302,5 @@ class Lane:
         self.parked_us = NEVER if delay_us is None else delay_us
         self._outbox.summarise()
         why = waiting_for.why if waiting_for is not None else "nothing due"
-        self._log.debug("lane parked", wake_at=wake_at, why=why)
+        log.debug("lane parked", account=self._name, wake_at=wake_at, why=why)
         return "parked"
