@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.engine.clock import LEAST_STEP_US, ClockSteps, LoopClock, SystemClock
+from paceline.engine.sender import Sender
 from paceline.sim.loop import run_virtual
 from tests.engine.faults import TrippedStore
 from tests.engine.world import World
@@ -155,4 +157,55 @@ def test_the_distance_between_two_messages_is_kept_whatever_the_clock_does(
 
     world = worlds.fresh()
     world.check = lambda: None  # type: ignore[method-assign]  # its books are kept by that clock
+    world.play(script)
+
+
+@pytest.mark.parametrize("off_us", [-HOUR, HOUR], ids=["back", "forward"])
+def test_so_it_is_when_the_clock_is_set_in_the_very_moment_of_a_call(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, off_us: int
+) -> None:
+    async def script(world: World) -> None:
+        clock, begin = SetClock(world.clock), Sender._begin
+
+        async def begin_then(self: Sender, *call: Any) -> Any:
+            clock.off_us = off_us
+            return await begin(self, *call)
+
+        monkeypatch.setattr(Sender, "_begin", begin_then)
+        world.account(policy={"spacing": "10m"})
+        world.campaign(2)
+        await world.wait(5 * HOUR)
+        process = world.process(clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 1)
+        began_at = world.clock.now()
+        await world.until(lambda: len(world.sends()) == 2, 3 * HOUR)
+        kept_us = world.clock.now() - began_at
+        await process.stop()
+        assert 10 * MINUTE - SECOND <= kept_us <= 11 * MINUTE
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]
+    world.play(script)
+
+
+def test_whoever_has_the_lane_next_finds_the_distance_by_the_new_clock(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        world.account(policy={"spacing": "10m"})
+        world.campaign(2)
+        process = world.process(clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 1)
+        began_at = world.clock.now()
+        await world.wait(MINUTE)
+        clock.off_us = HOUR
+        await world.wait(MINUTE)
+        await process.stop()
+        second = world.process("two", clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 2, 3 * HOUR)
+        kept_us = world.clock.now() - began_at
+        await second.stop()
+        assert 10 * MINUTE - SECOND <= kept_us <= 11 * MINUTE
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]
     world.play(script)

@@ -194,3 +194,28 @@ def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> No
         assert groups.sizes == [1, 2, 1]
 
     play(worlds, script)
+
+
+class Gone(InlineRunner):
+    """A runner that never comes to it: its thread has ended, or somebody called it off."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def run(self, function: Any) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no thread"), asyncio.CancelledError()], ids=repr)
+def test_a_transaction_that_nobody_commits_is_undone(worlds: Worlds, error: BaseException) -> None:
+    async def script(world: World) -> None:
+        runner = Gone(error)
+        journal = GroupJournal(world.store, world.clock, writer=runner, reader=runner, here=True)
+        unit = unit_of(world, *own_lanes(world, "ann").values())
+        with pytest.raises(type(error)):
+            await journal.submit(unit)
+        with world.store.write(at_once=True) as tx:  # nobody holds the file
+            assert tx.settings.get("nothing") is None
+        assert world.counts("for-ann") == {"ready": 2}
+
+    play(worlds, script)

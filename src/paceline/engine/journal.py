@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -231,10 +232,22 @@ class GroupJournal:
         except Exception as error:
             log.debug("not committed here", units=len(units), error=repr(error))
             return None
+        # Whoever has this ends the transaction; nobody else may.
+        ending = Lock()
+
+        def end() -> None:
+            if ending.acquire(blocking=False):
+                to_commit.close()
+
         try:
-            await self._writer.run(to_commit.close)
+            await self._writer.run(end)
         except StoreError as error:
             return [error] * len(group) if _is_away(error) else None
+        except BaseException as error:
+            # There is no thread any more, or it was called off before it had begun.
+            if ending.acquire(blocking=False):
+                to_commit.__exit__(type(error), error, error.__traceback__)
+            raise
         return answers
 
 

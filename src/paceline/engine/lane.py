@@ -15,7 +15,6 @@ from typing import Literal
 
 import structlog
 
-from paceline.core import usage as usages
 from paceline.core.durations import Chance
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.gates import NEVER
@@ -23,7 +22,6 @@ from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.chooser import Chooser, earlier
-from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory, Snapshot, take_snapshot
@@ -63,7 +61,6 @@ class Lane:
         self._sender: Sender | None = None
         self._chooser: Chooser
         self._signal = asyncio.Event()
-        self._steps = ClockSteps(context.clock)
         self._touched = False
         self._stopping = False
         self._refused_parks = 0
@@ -176,9 +173,7 @@ class Lane:
 
     async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
         """Do the next thing; answer when to come back, or how the lane ended."""
-        stepped_us = self._steps.since_last_look_us()
-        if stepped_us:
-            self._follow_the_clock(sender, stepped_us)
+        sender.follow_the_clock()
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
@@ -216,13 +211,6 @@ class Lane:
                 return earlier(wake_at, sender.kept_until_at)
             return await self._park(wake_at)
         return wake_at
-
-    def _follow_the_clock(self, sender: Sender, by_us: int) -> None:
-        """Somebody set the clock. How long ago the last message was sent, the other clock knows."""
-        self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
-        sender.follow_the_clock(by_us)
-        # The day may be another one, and what is due another lot.
-        self._touched = True
 
     # ------------------------------------------------------------------ coming and going
 

@@ -115,6 +115,10 @@ class LateCalls:
         """Those that one lane has made and that have not ended."""
         return [late for late in self._living if late.lease == lease and not late.call.done()]
 
+    def kept_until_at(self, lease: Lease) -> Instant:
+        """Until when a lane should be kept for the sake of those it has made."""
+        return max((late.given_up_at + KEPT_US for late in self.of(lease)), default=0)
+
     def watch(self, late: LateCall, journal: Journal, clock: Clock, process: ProcessLease) -> None:
         """See a call off, however long it takes."""
         log.error(

@@ -39,6 +39,8 @@ class Outbox:
         self._tally: dict[DeliveryState, int] = {}
         self._tallied = 0
         self._doubtful = False
+        self._moved = False
+        """Whether the usage has changed without anything to settle."""
         self.stale = False
         """Whether what the lane remembers may no longer be true."""
         self.refusals = 0
@@ -53,6 +55,12 @@ class Outbox:
         self._waiting.append(settled)
         self._grave = self._grave or not settled.aftermath.empty
 
+    def clock_was_set(self) -> None:
+        """The day may be another one, and what is due another lot; and whoever has the lane next
+        must find the usage as it is by the new clock."""
+        self._moved = True
+        self.stale = True
+
     def doubt(self) -> None:
         """The store failed us: what it holds may not be what we think."""
         self._doubtful = True
@@ -60,7 +68,7 @@ class Outbox:
 
     async def flush(self, flying: frozenset[int] = frozenset()) -> None:
         """Write what waits; afterwards clear the doubt about an intent, if there is one."""
-        if self._waiting:
+        if self._waiting or self._moved:
             await self.submit(None)
         if self._doubtful:
             await recovery.take_back(self._context, self._memory, self._lease, flying)
@@ -84,13 +92,14 @@ class Outbox:
         except StoreUnavailable:
             self.doubt()
             raise
-        for entry in batch:
-            self._report(entry)
+        self._moved = False
         if len(batch) == len(self._waiting):
             self._waiting, self._grave = [], False
         else:  # more has landed meanwhile
             del self._waiting[: len(batch)]
             self._grave = any(not entry.aftermath.empty for entry in self._waiting)
+        for entry in batch:
+            self._report(entry)
         if not result.held:
             late = [s for s, moved in zip(unit.settlements, result.settled, strict=True) if moved]
             await self._tell_owner(late)

@@ -24,15 +24,16 @@ from paceline.core.states import AccountState, DeliveryState
 from paceline.core.template import render_part
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
+from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import within_time
 from paceline.engine.last_look import forbidden
-from paceline.engine.late import ASK_AGAIN_US, KEPT_US, NOT_ENDED, LateCall, not_ended
+from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED, LateCall, not_ended
 from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Driver, Intent, LaneUnit, Lease, Message
-from paceline.engine.settling import Flight, Settled, settle
+from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock, settle
 
 log = structlog.get_logger("paceline.lane")
 
@@ -61,7 +62,8 @@ class Sender:
         self._tell_landed = landed
         self._handles = Handles(memory.account, driver, context.journal, context.clock)
         self._flights: dict[int, Flight] = {}
-        self._landed: list[tuple[Flight, Outcome, Instant]] = []
+        self._landed: list[Landed] = []
+        self._steps = ClockSteps(context.clock)
         self._calls: set[asyncio.Task[None]] = set()
         self._dropped = False
 
@@ -92,8 +94,7 @@ class Sender:
     @property
     def kept_until_at(self) -> Instant:
         """Until when the lane should not be parked, because a call that was given up may answer."""
-        late = self._context.late.of(self._lease)
-        return max((call.given_up_at + KEPT_US for call in late), default=0)
+        return self._context.late.kept_until_at(self._lease)
 
     async def clean_up(self) -> None:
         """Nothing is under way any more, and the lane is about to be given back."""
@@ -101,11 +102,12 @@ class Sender:
         context = self._context
         await context.late.hold_back(self._lease, context.journal, context.clock)
 
-    def follow_the_clock(self, by_us: int) -> None:
-        """Somebody set it: the next part of a message is as far ahead as it was."""
-        for flight in self._flights.values():
-            if flight.next_part_at is not None:
-                flight.next_part_at += by_us
+    def follow_the_clock(self) -> None:
+        """Looked at before any instant is noted down: those of before belong to another clock."""
+        if by_us := self._steps.since_last_look_us():
+            self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
+            self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
+            self._outbox.clock_was_set()
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
@@ -123,8 +125,8 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return False
-        now = self._clock.now()
-        memory = self._memory
+        self.follow_the_clock()
+        memory, now = self._memory, self._clock.now()
         usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
         if not await self._intend(flight, usage, now, starts=True):
             return False
@@ -152,6 +154,7 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return now
+        self.follow_the_clock()
         now = self._clock.now()
         usage = usages.spend_part(self._memory.usage, self._memory.policy, flight.ask, now)
         # Out of the list until the intent has passed: if the store fails now, the delivery is
@@ -232,6 +235,7 @@ class Sender:
 
         A busy loop begins a call later than it was asked to. What counts is when it begins.
         """
+        self.follow_the_clock()
         now = self._clock.now()
         reason = self._forbidden(flight, now)
         if reason is None:
