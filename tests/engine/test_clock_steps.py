@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
+from paceline.core.outcome import accepted
 from paceline.engine.clock import LEAST_STEP_US, ClockSteps, LoopClock, SystemClock
 from paceline.engine.sender import Sender
+from paceline.engine.settling import Flight, moved_with_the_clock
 from paceline.sim.loop import run_virtual
 from tests.engine.faults import TrippedStore
 from tests.engine.world import World
@@ -209,3 +211,16 @@ def test_whoever_has_the_lane_next_finds_the_distance_by_the_new_clock(worlds: W
     world = worlds.fresh()
     world.check = lambda: None  # type: ignore[method-assign]
     world.play(script)
+
+
+def test_next_parts_are_as_far_ahead_and_answers_as_old_as_before() -> None:
+    waiting, calling = flight_of(next_part_at=MINUTE), flight_of(next_part_at=None)
+    outcome = accepted("x")
+    landed = moved_with_the_clock([waiting, calling], [(calling, outcome, SECOND)], HOUR)
+    assert landed == [(calling, outcome, SECOND + HOUR)]
+    assert (waiting.next_part_at, calling.next_part_at) == (MINUTE + HOUR, None)
+
+
+def flight_of(next_part_at: Instant | None) -> Flight:
+    nothing: Any = None
+    return Flight(nothing, nothing, nothing, 1, 0, 1, next_part_at=next_part_at)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from paceline.core.errors import StoreUnavailable
-from paceline.core.instants import MILLISECOND
+from paceline.core.instants import HOUR, MILLISECOND
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal, InlineRunner, ThreadRunner
 from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store
@@ -123,7 +123,8 @@ def test_who_writes_to_the_file_meanwhile_is_waited_for_by_the_writer(tmp_path: 
             return super().write(at_once=at_once)
 
     async def script(clock: LoopClock) -> None:
-        store = open_store(str(file), clock=clock.now)
+        # Whoever waited for this one, on the loop's own thread, would wait for ever.
+        store = open_store(str(file), clock=clock.now, busy_timeout_us=HOUR)
         seen = Obliging(store)
         runner = InlineRunner()
         journal = GroupJournal(seen, clock, writer=runner, reader=runner, here=True)  # type: ignore[arg-type]
