@@ -66,6 +66,8 @@ class Double:
         self._provider = provider
         self._acts = acts
         self.name = provider.name
+        self.secrets = provider.secrets
+        self.capabilities_of = provider.capabilities_of
         self.called: Counter[str] = Counter()
 
     @property
@@ -106,8 +108,8 @@ class _DoubleDriver:
         answer = await self._double.do("upload", self._driver.upload, media, content)
         return answer
 
-    async def find(self, key: str) -> Found:
-        found: Found = await self._double.do("find", self._driver.find, key)
+    async def find(self, message: Message, since_at: int) -> Found:
+        found: Found = await self._double.do("find", self._driver.find, message, since_at)
         return found
 
     async def close(self) -> None:

@@ -119,6 +119,8 @@ class Wire:
     def __init__(self, provider: Provider, trip: Callable[[int, CallMoment], None] = never) -> None:
         self._provider = provider
         self.name = provider.name
+        self.secrets = provider.secrets
+        self.capabilities_of = provider.capabilities_of
         self.trip = trip
         self.calls = 0
 
@@ -158,8 +160,8 @@ class _WireDriver:
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         return await self._driver.upload(media, content)
 
-    async def find(self, key: str) -> Found:
-        return await self._driver.find(key)
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        return await self._driver.find(message, since_at)
 
     async def close(self) -> None:
         # A real connection that is closed does not stop what was sent before.
@@ -277,6 +279,8 @@ class _StandingProvider:
         self._provider = provider
         self._host = host
         self.name = provider.name
+        self.secrets = provider.secrets
+        self.capabilities_of = provider.capabilities_of
 
     @property
     def capabilities(self) -> Capabilities:
@@ -308,8 +312,8 @@ class _StandingDriver:
         await self._host.pass_gate()
         return answer
 
-    async def find(self, key: str) -> Found:
-        found = await self._driver.find(key)
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        found = await self._driver.find(message, since_at)
         await self._host.pass_gate()
         return found
 

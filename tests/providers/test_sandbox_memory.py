@@ -70,7 +70,7 @@ def test_credentials_that_turned_bad_are_refused_at_the_door() -> None:
 async def finding(stage: Stage, key: str, after_us: int = 0, **settings: Any) -> Found:
     driver = await stage.open(**settings)
     await stage.clock.sleep_until(START + after_us)
-    return await driver.find(key)
+    return await driver.find(message(key), 0)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_accounts_do_not_find_each_other_s_messages() -> None:
 
     async def scene() -> Found:
         driver = await stage.open("second")
-        return await driver.find("k1")
+        return await driver.find(message("k1"), 0)
 
     assert stage.play(scene) == Found("absent")
 
@@ -254,7 +254,7 @@ async def main():
     await asyncio.gather(call, driver.send(message("k2")), say_when_sent(driver))
 
 async def say_when_sent(driver):
-    while (await driver.find("k1")).finding != "present":
+    while (await driver.find(message("k1"), 0)).finding != "present":
         pass
     print("sent", flush=True)
 

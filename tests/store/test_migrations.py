@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, text
@@ -92,8 +93,8 @@ def test_nothing_is_migrated_unless_that_is_wanted(
     url = fresh_url()
     open_store(url, clock=Ticker()).close()
     open_store(url, clock=Ticker(), create=False).close()
-    monkeypatch.setattr(migrate, "newest", lambda: "0002")
-    with pytest.raises(SchemaMismatch, match=r"older version of Paceline \(schema 0001\)"):
+    monkeypatch.setattr(migrate, "newest", lambda: "9999")
+    with pytest.raises(SchemaMismatch, match=r"older version of Paceline \(schema 0002\)"):
         open_store(url, clock=Ticker(), create=False)
 
 
@@ -105,3 +106,34 @@ def _set_version(url: str, version: str) -> None:
             {"version": version},
         )
     engine.dispose()
+
+
+def test_what_was_there_before_people_came_is_kept(fresh_url: Callable[[], str]) -> None:
+    engine = create_engine(url := fresh_url())
+    with engine.begin() as connection:
+        command.upgrade(migrate.config(connection), "0001")
+        for statement in FIRST_ROWS:
+            connection.execute(text(statement))
+    store = open_store(url, clock=Ticker())
+    with store.read() as tx:
+        (delivery,) = tx.deliveries.page()
+        assert (delivery.id, delivery.account_id, delivery.target) == (7, 1, "anna")
+        assert (delivery.contact_id, delivery.step, delivery.due_at) == (None, 1, 5)
+    store.close()
+    engine.dispose()
+
+
+FIRST_ROWS = (
+    "INSERT INTO policies (id, name, digest, body, created_at) VALUES (1, 'p', 'd', '{}', 1)",
+    """INSERT INTO accounts (id, name, provider, address, settings, overrides, policy_id, state,
+        state_reason, warm_since_at, created_at)
+    VALUES (1, 'shop', 'sandbox', 'shop', '{}', '{}', 1, 'active', '', 1, 1)""",
+    """INSERT INTO campaigns (id, name, kind, state, content, settings, reason, created_at)
+    VALUES (1, 'spring', 'campaign', 'running', '[]', '{}', '', 1)""",
+    """INSERT INTO runs (id, campaign_id, state, total, priority, reason, summary, created_at)
+    VALUES (1, 1, 'running', 1, 0, '', '', 1)""",
+    """INSERT INTO deliveries (id, run_id, account_id, position, target, fields, action, reply,
+        state, scheduled_at, due_at, parts_done, attempts, retries, reason, moved_at)
+    VALUES (7, 1, 1, 0, 'anna', '{}', 'message', false, 'ready', 5, 5, 0, 0, 0, '', 1)""",
+)
+"""What one waiting delivery takes in the schema 0001."""

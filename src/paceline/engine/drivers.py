@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import SECOND
+from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import (
     Account,
@@ -105,8 +105,8 @@ class LazyDriver:
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         return await _ours((await self.open()).upload(media, content))
 
-    async def find(self, key: str) -> Found:
-        return await _apart((await self.open()).find(key))
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        return await _apart((await self.open()).find(message, since_at))
 
     async def close(self) -> None:
         driver, self._driver = self._driver, None

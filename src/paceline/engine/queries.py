@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from paceline.core.errors import NotFoundError
 from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
-from paceline.core.model import Ask, Go, Verdict
+from paceline.core.model import Ask, Go, Verdict, Wait
 from paceline.core.pacer import GateView, Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
@@ -27,6 +28,8 @@ LONGEST_NUMBER = 18
 """Digits of a delivery's number that every database can hold."""
 NOBODY_RUNS = "no Paceline process is running: start one with 'paceline up'"
 GO_ON = "paceline go-on"
+POOLED = "(pool)"
+"""In place of an account's name, while a pooled delivery is nobody's yet."""
 _STEERED = {RunState.WAITING: "launch", RunState.PAUSED: "resume"}
 
 
@@ -134,10 +137,10 @@ def exported(tx: Tx, name: str) -> Iterator[tuple[Delivery, str, str]]:
 
 def named(tx: Tx, deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, str, str]]:
     """Deliveries with the names of their accounts and campaigns, each looked up once."""
-    accounts: dict[int, str] = {}
+    accounts: dict[int | None, str] = {None: POOLED}
     campaigns: dict[int, str] = {}
     for delivery in deliveries:
-        if delivery.account_id not in accounts:
+        if delivery.account_id is not None and delivery.account_id not in accounts:
             accounts[delivery.account_id] = tx.accounts.get(delivery.account_id).name
         if delivery.run_id not in campaigns:
             campaigns[delivery.run_id] = tx.runs.get(delivery.run_id).campaign
@@ -161,11 +164,33 @@ def why_account(tx: Tx, name: str, now: Instant) -> Why:
 
 def why_delivery(tx: Tx, delivery_id: int, now: Instant) -> Why:
     delivery = tx.deliveries.get(delivery_id)
+    if delivery.account_id is None:
+        return _why_pooled(tx, delivery, now)
     account = tx.accounts.get(delivery.account_id)
     if account.removed_at is not None:
         # Nothing is asked of its gates any more: what had not gone by then never will.
         return Why(account, delivery, True, Go(), [], [f"account {account.name} was removed"])
     return _why(tx, take_snapshot(tx, account.id, now), delivery, now)
+
+
+def _why_pooled(tx: Tx, delivery: Delivery, now: Instant) -> Why:
+    """The answer of the account that could send it first: that one will most likely take it."""
+    pool = tx.accounts.several(tx.runs.pool(delivery.run_id)).values()
+    answers = [
+        _why(tx, take_snapshot(tx, account.id, now), delivery, now)
+        for account in pool
+        if account.removed_at is None
+    ]
+    if not answers:
+        raise NotFoundError(f"every account that could send delivery {delivery.id} was removed")
+    return min(answers, key=lambda why: _opens_at(why.verdict, now))
+
+
+def _opens_at(verdict: Verdict, now: Instant) -> Instant:
+    if isinstance(verdict, Go):
+        return now
+    until_at = verdict.until_at if isinstance(verdict, Wait) else None
+    return NEVER if until_at is None else until_at
 
 
 def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
@@ -199,7 +224,7 @@ def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) ->
     run = None
     if delivery is not None:
         run = tx.runs.get(delivery.run_id)
-        ask = _ask_of(tx, run, delivery, snapshot.policy, now)
+        ask = _ask_of(tx, run, delivery, snapshot, now)
     waits = delivery is None or delivery.state in (DeliveryState.PLANNED, DeliveryState.READY)
     gates = pacer.explain(now, usage, ask)
     return Why(
@@ -218,8 +243,9 @@ def _usual_action(policy: Policy) -> str:
     return next(iter([*policy.daily, *policy.weekly]), "message")
 
 
-def _ask_of(tx: Tx, run: Run, delivery: Delivery, policy: Policy, now: Instant) -> Ask:
-    queue = RunQueue(run, delivery.account_id, policy, journal=None)
+def _ask_of(tx: Tx, run: Run, delivery: Delivery, snapshot: Snapshot, now: Instant) -> Ask:
+    policy = snapshot.policy
+    queue = RunQueue(run, snapshot.restored.account.id, policy, journal=None)
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
         queue.contacted = tx.deliveries.contacted([delivery.target], since_at)

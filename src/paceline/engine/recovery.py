@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
+from paceline.core.model import Part
 from paceline.core.outcome import Outcome
 from paceline.core.retry import next_ask_at
 from paceline.core.states import DeliveryState
+from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
@@ -31,6 +34,7 @@ from paceline.engine.ports import (
     LaneUnit,
     Lease,
     LedgerRow,
+    Message,
     Settlement,
     Tx,
     Work,
@@ -165,7 +169,7 @@ async def resolve(
 ) -> Resolution:
     """Look into one doubt and write what was found."""
     doubt = _Doubt(context, lease, delivery)
-    rows, timeouts = await context.journal.read(lambda tx: _history(tx, delivery.id))
+    rows, timeouts, content = await context.journal.read(lambda tx: _history(tx, delivery))
     attempt = [row for row in rows if row.attempt == delivery.attempts]
     intents = [row for row in attempt if row.kind == "intent" and row.part == delivery.parts_done]
     # Asked before the provider is: what it says of a message whose call still lives may be untrue a
@@ -190,7 +194,8 @@ async def resolve(
         over_at = max(over_at, memory.began_at + HOLD_US)
     certain = context.clock.now() >= over_at and not living
     if capabilities.finds:
-        found = await _ask(context, memory, driver, delivery)
+        message = _message(context.key(delivery.id, intent.part), delivery, content)
+        found = await _ask(memory, driver, message, intent.intent_at)
     now = context.clock.now()
     again = delivery.retries < max(memory.policy.retry.retries, LEAST_RESENDS)
     bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
@@ -212,21 +217,29 @@ async def resolve(
     return await doubt.keep(ask_at, living=living)
 
 
-def _history(tx: Tx, delivery_id: int) -> tuple[list[LedgerRow], dict[int, int]]:
-    rows = tx.ledger.of_delivery(delivery_id)
-    return rows, _timeouts(tx, {row.policy_id for row in rows})
+def _history(tx: Tx, delivery: Delivery) -> tuple[list[LedgerRow], dict[int, int], list[Any]]:
+    """What was tried, how long it may take, and what it says: its run may be long over."""
+    rows, content = tx.ledger.of_delivery(delivery.id), delivery.content
+    if content is None:
+        content = tx.runs.get(delivery.run_id).content
+    return rows, _timeouts(tx, {row.policy_id for row in rows}), content
 
 
-async def _ask(
-    context: LaneContext, memory: LaneMemory, driver: Driver, delivery: Delivery
-) -> Found:
+async def _ask(memory: LaneMemory, driver: Driver, message: Message, since_at: Instant) -> Found:
     try:
         async with asyncio.timeout(memory.policy.timeout_us / SECOND):
-            return await driver.find(context.key(delivery.id, delivery.parts_done))
+            return await driver.find(message, since_at)
     except Exception as error:
         # Not being told is not an answer: the doubt stays, and is looked into again later.
-        log.warning("could not ask the provider", delivery=delivery.id, error=repr(error))
+        log.warning("could not ask the provider", key=message.key, error=repr(error))
         return Found("unclear")
+
+
+def _message(key: str, delivery: Delivery, content: list[Any]) -> Message:
+    """The part in doubt, as it was sent."""
+    part = Part.from_mapping(content[delivery.parts_done])
+    rendered = render_part(part, delivery.target, delivery.fields)
+    return Message(key, delivery.target, delivery.action, rendered)
 
 
 def _is_whole(memory: LaneMemory, delivery: Delivery) -> bool:

@@ -199,7 +199,11 @@ def _of_account(account: Account, evidences: Sequence[Evidence]) -> AccountForec
         for evidence in evidences
     ]
     last = evidences[-1]
-    ours = [d for d in last.deliveries if last.accounts[d.account_id] == account.name]
+    ours = [
+        d
+        for d in last.deliveries
+        if d.account_id is not None and last.accounts[d.account_id] == account.name
+    ]
     return AccountForecast(
         name=account.name,
         total=len(ours),

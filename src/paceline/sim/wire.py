@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import SECOND
+from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import (
     Account,
@@ -37,6 +37,10 @@ class Wire:
         self._provider = provider
         self.name = provider.name
         self.capabilities: Capabilities = provider.capabilities
+        self.secrets = provider.secrets
+
+    def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
+        return self._provider.capabilities_of(settings)
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return self._provider.check(settings)
@@ -122,9 +126,9 @@ class WireDriver:
         await self._process.pass_gate()
         return answer
 
-    async def find(self, key: str) -> Found:
+    async def find(self, message: Message, since_at: Instant) -> Found:
         self._process.refuse_dead()
-        found = await self._driver.find(key)
+        found = await self._driver.find(message, since_at)
         await self._process.pass_gate()
         return found
 

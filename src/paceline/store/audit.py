@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, select
 
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.records import CallFacts
 from paceline.store.base import Context, Subject
-from paceline.store.schema import counters, deliveries, lanes, ledger, runs, suppressions
+from paceline.store.schema import NOBODY, counters, deliveries, lanes, ledger, runs, suppressions
 
 SHOWN = 1_000
 """Faults told of one kind: more would say nothing more."""
@@ -39,7 +39,8 @@ class Audit(Subject):
         context.unhurried()
 
     def recount(self) -> list[str]:
-        key = (deliveries.c.account_id, deliveries.c.run_id, deliveries.c.state)
+        owner = func.coalesce(deliveries.c.account_id, literal_column(str(NOBODY)))
+        key = (owner, deliveries.c.run_id, deliveries.c.state)
         counted = {
             (account, run, state): int(n)
             for account, run, state, n in self._connection.execute(

@@ -29,7 +29,7 @@ from paceline.store.base import (
 )
 from paceline.store.moves import known
 from paceline.store.prepared import Prepared
-from paceline.store.schema import IN_FLIGHT, counters, deliveries, ledger, runs
+from paceline.store.schema import IN_FLIGHT, NOBODY, counters, deliveries, ledger, runs
 
 CHUNK = 2_000
 """Rows held in memory and sent to the database at a time by a bulk insert."""
@@ -41,6 +41,8 @@ READY, UNKNOWN, SENT = DeliveryState.READY, DeliveryState.UNKNOWN, DeliveryState
 _NEW_COLUMNS = (
     "run_id",
     "account_id",
+    "contact_id",
+    "step",
     "position",
     "target",
     "fields",
@@ -74,7 +76,7 @@ class Deliveries(Subject):
         for chunk in chunks(rows, CHUNK):
             self._insert([_values(new, at) for new in chunk])
             for new in chunk:
-                key = (new.account_id, new.run_id, _first_state(new).value)
+                key = (new.account_id or NOBODY, new.run_id, _first_state(new).value)
                 tally[key] = tally.get(key, 0) + 1
         self._created(tally)
         return sum(tally.values())
@@ -83,7 +85,7 @@ class Deliveries(Subject):
         values = dict(zip(_NEW_COLUMNS, _values(row, at), strict=True))
         statement = insert(deliveries).values(values).returning(deliveries.c.id)
         delivery_id: int = self._connection.execute(statement).scalar_one()
-        self._created({(row.account_id, row.run_id, _first_state(row).value): 1})
+        self._created({(row.account_id or NOBODY, row.run_id, _first_state(row).value): 1})
         return delivery_id
 
     def _created(self, tally: Tally) -> None:
@@ -139,7 +141,7 @@ class Deliveries(Subject):
         _ours(event)
         self._hold_lane_of(delivery_id)
         row = _LOCK.run(self._context, delivery_id=delivery_id).fetchone()
-        before, account_id, run_id = rows.found(row, "delivery", delivery_id)
+        before, owner, run_id = rows.found(row, "delivery", delivery_id)
         state = DELIVERY.table.get((DeliveryState(before), event))
         if state is None:
             return None
@@ -152,7 +154,7 @@ class Deliveries(Subject):
         values |= {key: value for key, value in optional.items() if value is not None}
         _move(tuple(values)).run(self._context, moved_id=delivery_id, **values)
         tally: Tally = {}
-        tally_move(tally, account_id, run_id, before, state.value)
+        tally_move(tally, owner or NOBODY, run_id, before, state.value)
         self._context.add_counts(tally)
         return state
 
@@ -193,7 +195,7 @@ class Deliveries(Subject):
         result = self._connection.execute(
             statement.values(values).returning(deliveries.c.account_id)
         )
-        moved = Counter(result.scalars())
+        moved = Counter(account or NOBODY for account in result.scalars())
         # What was planned is nobody's until it is released, so its lanes are held only from here.
         self._context.hold_lanes(moved)
         tally: Tally = {}
@@ -218,7 +220,8 @@ class Deliveries(Subject):
     def _hold_lane_of(self, delivery_id: int) -> None:
         if self._context.postgresql:
             statement = select(deliveries.c.account_id).where(deliveries.c.id == delivery_id)
-            self._context.hold_lanes(self._connection.execute(statement).scalars())
+            owners = self._connection.execute(statement).scalars()
+            self._context.hold_lanes(owner for owner in owners if owner is not None)
 
     def page(
         self,
@@ -325,6 +328,8 @@ def _values(new: NewDelivery, at: Instant) -> tuple[Any, ...]:
     return (
         new.run_id,
         new.account_id,
+        new.contact_id,
+        new.step,
         new.position,
         new.target,
         dump(dict(new.fields)) if new.fields else "{}",

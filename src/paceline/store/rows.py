@@ -39,6 +39,7 @@ from paceline.store.schema import (
     media,
     policies,
     processes,
+    run_accounts,
     runs,
     suppressions,
     uploads,
@@ -52,7 +53,7 @@ _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 DELIVERY_NAMES = (
     "id, run_id, account_id, position, target, fields, content, action, reply, state, "
     "scheduled_at, due_at, expires_at, recipient_hours, parts_done, attempts, retries, reason, "
-    "provider_id, sent_at"
+    "provider_id, sent_at, contact_id, step"
 )
 LEDGER_NAMES = (
     "delivery_id, part, attempt, kind, account_id, run_id, action, at, intent_at, started_at, "
@@ -107,6 +108,7 @@ RUN = (
     runs.c.started_at,
     runs.c.finished_at,
     runs.c.summary,
+    exists(literal(1)).where(run_accounts.c.run_id == runs.c.id).label("pooled"),
 )
 DELIVERY = (*(deliveries.c[name] for name in DELIVERY_NAMES.split(", ")), IS_SUPPRESSED)
 LANE = tuple(lanes.c)
@@ -175,6 +177,7 @@ def run(row: Row) -> Run:
         started_at=row[12],
         finished_at=row[13],
         summary=row[14],
+        pooled=bool(row[15]),
     )
 
 
@@ -186,7 +189,7 @@ def delivery(row: Row) -> Delivery:
         values[6] = json.loads(row[6])
     values[8] = bool(row[8])
     values[9] = _STATES[row[9]]
-    values[20] = bool(row[20])
+    values[22] = bool(row[22])
     return Delivery._make(values)
 
 

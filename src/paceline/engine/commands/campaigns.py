@@ -8,9 +8,15 @@ from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
-from paceline.core.policy import Policy
 from paceline.core.states import CAMPAIGN, CampaignState, RunState
-from paceline.core.template import content_variables, render_part
+from paceline.core.template import content_variables
+from paceline.engine.campaign_checks import (
+    account_named,
+    check_capabilities,
+    check_media,
+    check_room,
+    check_variables,
+)
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
@@ -40,12 +46,12 @@ def create(
         raise ConflictError(f"a campaign named '{spec.name}' exists already", key="name")
     if not targets:
         raise InputError("the audience is empty", key="audience")
-    accounts = [_account(tx, name) for name in spec.accounts]
+    accounts = [account_named(tx, name) for name in spec.accounts]
     for account in accounts:
-        _check_capabilities(account, spec.action, spec.content, providers)
-        _check_room(account, spec.action, spec.content)
-    _check_media(tx, spec.content)
-    _check_variables(spec.content, targets)
+        check_capabilities(account, spec.action, spec.content, providers)
+        check_room(account, spec.action, spec.content)
+    check_media(tx, spec.content)
+    check_variables(spec.content, targets)
     campaign = tx.campaigns.add(
         name=spec.name,
         kind="campaign",
@@ -83,66 +89,6 @@ def _planned(
             action=spec.action,
             recipient_hours=spec.recipient_hours_of(target),
         )
-
-
-def _account(tx: Tx, name: str) -> Account:
-    try:
-        return find_account(tx, name)
-    except NotFoundError as error:
-        raise NotFoundError(error.reason, key="accounts", hint=error.hint) from None
-
-
-def _check_room(account: Account, action: str, content: Content) -> None:
-    """A message of more parts than any day or week has room for would wait for ever."""
-    policy = Policy.from_mapping(account.policy, where=account.name)
-    parts = len(content.parts)
-    for period, caps in (("daily", policy.daily), ("weekly", policy.weekly)):
-        cap = caps.get(action)
-        if cap is not None and 0 < cap < parts:
-            raise InputError(
-                f"{parts} parts never fit into the {period} cap of {cap} on {account.name}",
-                key="parts",
-                hint="Raise the cap or send fewer parts",
-            )
-
-
-def _check_capabilities(
-    account: Account, action: str, content: Content, providers: Providers
-) -> None:
-    able = providers.get(account.provider).capabilities
-    if action not in able.actions:
-        known = ", ".join(sorted(able.actions))
-        raise InputError(
-            f"{account.provider} cannot send action '{action}' (it can: {known})",
-            key="action",
-        )
-    if any(part.media for part in content.parts) and not able.media:
-        raise InputError(f"{account.provider} cannot send media", key="parts")
-
-
-def _check_media(tx: Tx, content: Content) -> None:
-    for number, part in enumerate(content.parts, start=1):
-        if part.media and tx.media.get(part.media) is None:
-            raise InputError(f"no file '{part.media}' is stored", key=f"parts[{number}].media")
-
-
-def _check_variables(content: Content, targets: Sequence[Target]) -> None:
-    """Every template is filled in for every target now, so that none fails at night."""
-    needed = content_variables(content)
-    for target in targets:
-        missing = sorted(needed - target.fields.keys())
-        if missing:
-            raise InputError(
-                f"target {target.address} has no value for {', '.join(missing)}",
-                key="audience",
-                hint="Add the column, or give the template a default",
-            )
-        for number, part in enumerate(content.parts, start=1):
-            try:
-                render_part(part, target.address, target.fields)
-            except InputError as error:
-                reason = f"for target {target.address}: {error.reason}"
-                raise InputError(reason, key=f"parts[{number}]") from None
 
 
 def launch(tx: Tx, name: str, at: Instant) -> Campaign:
@@ -220,13 +166,13 @@ def send_direct(
     account = find_account(tx, account_name)
     if not target.strip():
         raise InputError("a message needs somebody to go to", key="target")
-    _check_capabilities(account, action, content, providers)
+    check_capabilities(account, action, content, providers)
     needed = sorted(content_variables(content))
     if needed:
         raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
-    _check_media(tx, content)
-    _check_variables(content, [Target(target.strip())])
-    _check_room(account, action, content)
+    check_media(tx, content)
+    check_variables(content, [Target(target.strip())])
+    check_room(account, action, content)
     # The lane first, as the message path does it: whoever locks in one order never deadlocks.
     tx.lanes.touch(account.id, at)
     run = _direct_run(tx, action, at)

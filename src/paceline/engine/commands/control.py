@@ -40,6 +40,8 @@ def go_on(tx: Tx, at: Instant) -> None:
 def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) -> Delivery:
     """A person knows what became of a message; the ledger is told, and limits follow."""
     account_id = tx.deliveries.get(delivery_id).account_id
+    if account_id is None:
+        raise ConflictError(f"delivery {delivery_id} was never tried, so nothing is unknown of it")
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
     tx.lanes.touch(account_id, at)
     delivery = tx.deliveries.get(delivery_id)

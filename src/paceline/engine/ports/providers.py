@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from paceline.core.instants import Instant
@@ -24,6 +24,10 @@ class Capabilities:
     templates: bool = False
     finds: bool = False
     proves_absence: bool = False
+    longest_text: Mapping[str, int] = field(default_factory=dict)
+    """How many characters the text of an action may have, where the provider sets a limit."""
+    single_part: frozenset[str] = frozenset()
+    """Actions that are made once per target: there is no second part to them."""
 
 
 class Message(NamedTuple):
@@ -64,7 +68,13 @@ class Driver(Protocol):
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome: ...
 
-    async def find(self, key: str) -> Found: ...
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        """What became of a message whose attempt in doubt began at ``since_at``.
+
+        Few providers can be asked for our key, so a driver is given the whole message, without its
+        handle. What it had sent before that instant is another message, however much alike.
+        """
+        ...
 
     async def close(self) -> None: ...
 
@@ -74,6 +84,13 @@ class Provider(Protocol):
 
     name: str
     capabilities: Capabilities
+    """What it can do at most; an account of it may be able to do less."""
+    secrets: frozenset[str]
+    """The settings that nobody may see again once they were typed."""
+
+    def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
+        """What an account with these settings can do, known without opening it."""
+        ...
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The account's settings, validated and complete; ``InputError`` names the bad key."""

@@ -66,12 +66,15 @@ class Run:
     started_at: Instant | None
     finished_at: Instant | None
     summary: str
+    pooled: bool = False
+    """Whether deliveries that have no account yet may be taken by any of several."""
 
 
 class Delivery(NamedTuple):
     id: int
     run_id: int
-    account_id: int
+    account_id: int | None
+    """None while a pooled delivery is nobody's yet."""
     position: int
     target: str
     fields: Mapping[str, str]
@@ -90,6 +93,9 @@ class Delivery(NamedTuple):
     reason: str
     provider_id: str | None
     sent_at: Instant | None
+    contact_id: int | None = None
+    """The person, where the audience knew one: an address is only where they are reached."""
+    step: int = 1
     suppressed: bool = False
     """Whether the target is suppressed at the time of reading; the intent asks again."""
 
@@ -99,7 +105,7 @@ class NewDelivery:
     """What is needed to create a delivery. ``due_at`` makes it ready; without it it is planned."""
 
     run_id: int
-    account_id: int
+    account_id: int | None
     position: int
     target: str
     scheduled_at: Instant
@@ -110,6 +116,8 @@ class NewDelivery:
     reply: bool = False
     expires_at: Instant | None = None
     recipient_hours: str | None = None
+    contact_id: int | None = None
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True)

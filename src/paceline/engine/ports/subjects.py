@@ -134,6 +134,14 @@ class Runs(Protocol):
     def idle(self) -> list[int]:
         """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
 
+    def set_pool(self, run_id: int, account_ids: Iterable[int]) -> None:
+        """Let any of these accounts take the run's deliveries that are nobody's."""
+        ...
+
+    def pool(self, run_id: int) -> list[int]:
+        """The accounts that may, in the order of their ids; none where every delivery has one."""
+        ...
+
     def awaiting_proof(self, run_id: int) -> bool:
         """Whether some unknown delivery of the run will still be asked about by itself."""
         ...

@@ -50,8 +50,13 @@ class SandboxProvider:
         self._clock = clock
         self._world = World(effects)
 
+    secrets: frozenset[str] = frozenset()
+
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
+
+    def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
+        return _able(read_settings(settings))
 
     async def open(self, account: Account) -> Driver:
         settings = read_settings(account.settings)
@@ -62,7 +67,13 @@ class SandboxProvider:
             raise ProviderRefused(f"the sandbox refuses the credentials of {account.name}")
         if settings.is_away(self._clock.now()):
             raise ProviderError(f"the sandbox is away, so {account.name} cannot be opened")
-        return SandboxDriver(self._clock, self._world, account, settings, self.capabilities)
+        return SandboxDriver(self._clock, self._world, account, settings)
+
+
+def _able(settings: SandboxSettings) -> Capabilities:
+    proves_absence = settings.finds and settings.proves_absence
+    most = SandboxProvider.capabilities
+    return replace(most, finds=settings.finds, proves_absence=proves_absence)
 
 
 class SandboxDriver:
@@ -73,23 +84,14 @@ class SandboxDriver:
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        world: World,
-        account: Account,
-        settings: SandboxSettings,
-        most: Capabilities,
+        self, clock: Clock, world: World, account: Account, settings: SandboxSettings
     ) -> None:
         self._clock = clock
         self._world = world
         self._name = account.name
         self._address = account.address
         self._settings = settings
-        self._capabilities = replace(
-            most,
-            finds=settings.finds,
-            proves_absence=settings.finds and settings.proves_absence,
-        )
+        self._capabilities = _able(settings)
         self._closed = False
         self._certain = not settings.latency.high_us and not settings.rates
         """Whether nothing about a send is left to chance."""
@@ -124,8 +126,8 @@ class SandboxDriver:
         await self._clock.sleep_until(called_at + chance.latency_us)
         return answer
 
-    async def find(self, key: str) -> Found:
-        called_at = self._begin()
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        called_at, key = self._begin(), message.key
         chance = self._chance(self._settings.latency, "find", key)
         await self._clock.sleep_until(called_at + chance.latency_us)
         now, memory, settings = self._clock.now(), self._memory, self._settings

@@ -1,18 +1,11 @@
-"""Every table, as SQLAlchemy metadata. How it came to be, step by step, is in ``migrations``.
-
-Instants are BIGINT microseconds, structured values are JSON in TEXT on both databases, so that
-the same statements serve both. States are held to their machines by CHECK constraints.
+"""What is sent, by whom, and what became of it: accounts, campaigns, deliveries, ledger, lanes.
 
 Foreign keys are left out where every message would pay for them, or where the row must outlive
 what it speaks of: the ledger and the counters (written several times per message, and only ever
-beside a delivery whose own keys were checked) and events (a record of what happened).
+beside a delivery whose own keys were checked).
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from enum import StrEnum
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -22,18 +15,13 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
-    MetaData,
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
-
-CONTROL = "control"
-"""The key of the settings row that says whether everything is stopped; it always exists."""
+from paceline.store.schema.common import METADATA, ROOMY, Id, one_of, only
 
 UNSETTLED = tuple(
     state.value
@@ -53,32 +41,8 @@ That they were attempted goes without saying; it keeps statements that only name
 and find their rows by key, away from the index that is made with these words.
 """
 
-METADATA = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-    }
-)
-
-# SQLite numbers rows by itself only where the key is spelled INTEGER.
-Id = BigInteger().with_variant(Integer, "sqlite")
-
-# Rows that change with every message leave room on their page, so that PostgreSQL can put the new
-# version beside the old one and need not touch an index.
-ROOMY = {"fillfactor": "50"}
-
-
-def _only(rows: str) -> dict[str, Any]:
-    """A partial index: only the rows that somebody will look for by it."""
-    return {"sqlite_where": text(rows), "postgresql_where": text(rows)}
-
-
-def _one_of(column: str, states: Iterable[StrEnum] | tuple[str, ...]) -> CheckConstraint:
-    names = ", ".join(f"'{state}'" for state in states)
-    return CheckConstraint(f"{column} IN ({names})", name=column)
-
+NOBODY = 0
+"""The account under which pooled deliveries are counted until somebody takes them."""
 
 policies = Table(
     "policies",
@@ -108,14 +72,14 @@ accounts = Table(
     Column("warm_since_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("removed_at", BigInteger),
-    _one_of("state", AccountState),
+    one_of("state", AccountState),
 )
 # A removed account keeps its row, because the ledger speaks of it, but gives its name back.
 Index(
     "ix_accounts_name",
     accounts.c.name,
     unique=True,
-    **_only("removed_at IS NULL"),
+    **only("removed_at IS NULL"),
 )
 
 campaigns = Table(
@@ -132,8 +96,8 @@ campaigns = Table(
     Column("launched_at", BigInteger),
     Column("finished_at", BigInteger),
     UniqueConstraint("name"),
-    _one_of("kind", ("campaign", "direct")),
-    _one_of("state", CampaignState),
+    one_of("kind", ("campaign", "direct")),
+    one_of("state", CampaignState),
 )
 
 runs = Table(
@@ -152,7 +116,7 @@ runs = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("started_at", BigInteger),
     Column("finished_at", BigInteger),
-    _one_of("state", RunState),
+    one_of("state", RunState),
 )
 Index("ix_runs_campaign_id", runs.c.campaign_id)
 
@@ -162,7 +126,10 @@ deliveries = Table(
     Column("id", Id, primary_key=True),
     # Checked when a delivery is created; an update that leaves the key alone does not ask again.
     Column("run_id", BigInteger, ForeignKey("runs.id"), nullable=False),
-    Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    # Empty while a pooled delivery is nobody's: whoever intends it first has it from then on.
+    Column("account_id", BigInteger, ForeignKey("accounts.id")),
+    Column("contact_id", BigInteger, ForeignKey("contacts.id")),
+    Column("step", Integer, nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("target", Text, nullable=False),
     Column("fields", Text, nullable=False),
@@ -181,7 +148,7 @@ deliveries = Table(
     Column("provider_id", Text),
     Column("sent_at", BigInteger),
     Column("moved_at", BigInteger, nullable=False),
-    _one_of("state", DeliveryState),
+    one_of("state", DeliveryState),
     CheckConstraint("due_at IS NULL OR state IN ('ready', 'unknown')", name="due_waits"),
     CheckConstraint("state <> 'ready' OR due_at IS NOT NULL", name="ready_is_due"),
     CheckConstraint("state <> 'sent' OR sent_at IS NOT NULL", name="sent_has_instant"),
@@ -193,7 +160,7 @@ Index(
     deliveries.c.run_id,
     deliveries.c.due_at,
     deliveries.c.id,
-    **_only("due_at IS NOT NULL"),
+    **only("due_at IS NOT NULL"),
 )
 # The few that were begun go before all that are fresh, and are found without looking at those.
 Index(
@@ -202,12 +169,12 @@ Index(
     deliveries.c.run_id,
     deliveries.c.due_at,
     deliveries.c.id,
-    **_only("due_at IS NOT NULL AND attempts > 0"),
+    **only("due_at IS NOT NULL AND attempts > 0"),
 )
 Index(
     "ix_deliveries_in_flight",
     deliveries.c.target,
-    **_only(IN_FLIGHT.replace("deliveries.", "")),
+    **only(IN_FLIGHT.replace("deliveries.", "")),
 )
 # With the number, though the account would do: PostgreSQL keeps entries that differ apart with
 # less work than many that are the same, and every delivery passes through here.
@@ -215,20 +182,38 @@ Index(
     "ix_deliveries_sending",
     deliveries.c.account_id,
     deliveries.c.id,
-    **_only("state = 'sending'"),
+    **only("state = 'sending'"),
 )
 Index(
     "ix_deliveries_unknown",
     deliveries.c.run_id,
-    **_only("state = 'unknown'"),
+    **only("state = 'unknown'"),
 )
 Index("ix_deliveries_run", deliveries.c.run_id, deliveries.c.id)
 Index(
     "ix_deliveries_contacted",
     deliveries.c.target,
     deliveries.c.sent_at,
-    **_only("sent_at IS NOT NULL"),
+    **only("sent_at IS NOT NULL"),
 )
+
+# What a person was sent on any channel: the frequency gate counts people and not addresses.
+Index(
+    "ix_deliveries_contact",
+    deliveries.c.contact_id,
+    deliveries.c.sent_at,
+    **only("contact_id IS NOT NULL AND sent_at IS NOT NULL"),
+)
+
+run_accounts = Table(
+    "run_accounts",
+    METADATA,
+    Column("run_id", BigInteger, ForeignKey("runs.id"), primary_key=True, autoincrement=False),
+    Column(
+        "account_id", BigInteger, ForeignKey("accounts.id"), primary_key=True, autoincrement=False
+    ),
+)
+Index("ix_run_accounts_account", run_accounts.c.account_id)
 
 ledger = Table(
     "ledger",
@@ -251,7 +236,7 @@ ledger = Table(
     Column("reason", Text, nullable=False),
     Column("provider_id", Text),
     Column("latency_us", BigInteger),
-    _one_of("kind", ("intent", "outcome", "resolution")),
+    one_of("kind", ("intent", "outcome", "resolution")),
     # The key is the row's place on disk: one tree to write instead of two.
     sqlite_with_rowid=False,
 )
@@ -301,53 +286,17 @@ lanes = Table(
 Index(
     "ix_lanes_free",
     lanes.c.wake_at,
-    **_only("owner IS NULL AND wake_at IS NOT NULL"),
+    **only("owner IS NULL AND wake_at IS NOT NULL"),
 )
 Index(
     "ix_lanes_owner",
     lanes.c.owner,
     lanes.c.wake_at,
-    **_only("owner IS NOT NULL"),
-)
-
-media = Table(
-    "media",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("mime", Text, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-)
-
-uploads = Table(
-    "uploads",
-    METADATA,
-    Column(
-        "account_id",
-        BigInteger,
-        ForeignKey("accounts.id"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    Column("media_id", Text, ForeignKey("media.id"), primary_key=True),
-    Column("handle", Text, nullable=False),
-    Column("uploaded_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger),
-)
-
-suppressions = Table(
-    "suppressions",
-    METADATA,
-    Column("address", Text, primary_key=True),
-    Column("reason", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("at", BigInteger, nullable=False),
+    **only("owner IS NOT NULL"),
 )
 
 # One row per account, so that lanes of different accounts never wait for each other here; what a
-# run has done is their sum.
+# run has done is their sum. Pooled deliveries that are nobody's yet are counted under account 0.
 counters = Table(
     "counters",
     METADATA,
@@ -355,29 +304,8 @@ counters = Table(
     Column("run_id", BigInteger, primary_key=True, autoincrement=False),
     Column("state", Text, primary_key=True),
     Column("n", BigInteger, nullable=False),
-    _one_of("state", DeliveryState),
+    one_of("state", DeliveryState),
     sqlite_with_rowid=False,
     postgresql_with=ROOMY,
 )
 Index("ix_counters_run", counters.c.run_id)
-
-events = Table(
-    "events",
-    METADATA,
-    Column("id", Id, primary_key=True),
-    Column("at", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("account_id", BigInteger),
-    Column("run_id", BigInteger),
-    Column("delivery_id", BigInteger),
-)
-Index("ix_events_account", events.c.account_id, events.c.id)
-Index("ix_events_run", events.c.run_id, events.c.id)
-
-settings = Table(
-    "settings",
-    METADATA,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)

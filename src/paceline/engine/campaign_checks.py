@@ -1,0 +1,78 @@
+"""What is looked at before a campaign may be created or planned; every complaint names its key.
+
+Nothing is written here. That the values themselves make sense was checked in ``campaign_spec.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.core.errors import InputError, NotFoundError
+from paceline.core.model import Content, Target
+from paceline.core.policy import Policy
+from paceline.core.template import content_variables, render_part
+from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.ports import Account, Providers, Tx
+
+
+def account_named(tx: Tx, name: str) -> Account:
+    try:
+        return find_account(tx, name)
+    except NotFoundError as error:
+        raise NotFoundError(error.reason, key="accounts", hint=error.hint) from None
+
+
+def check_room(account: Account, action: str, content: Content) -> None:
+    """A message of more parts than any day or week has room for would wait for ever."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    parts = len(content.parts)
+    for period, caps in (("daily", policy.daily), ("weekly", policy.weekly)):
+        cap = caps.get(action)
+        if cap is not None and 0 < cap < parts:
+            raise InputError(
+                f"{parts} parts never fit into the {period} cap of {cap} on {account.name}",
+                key="parts",
+                hint="Raise the cap or send fewer parts",
+            )
+
+
+def check_capabilities(
+    account: Account, action: str, content: Content, providers: Providers
+) -> None:
+    able = providers.get(account.provider).capabilities_of(account.settings)
+    if action not in able.actions:
+        known = ", ".join(sorted(able.actions))
+        raise InputError(
+            f"{account.provider} cannot send action '{action}' from {account.name} "
+            f"(it can: {known})",
+            key="action",
+        )
+    if any(part.media for part in content.parts) and not able.media:
+        raise InputError(f"{account.provider} cannot send media from {account.name}", key="parts")
+    if action in able.single_part and len(content.parts) > 1:
+        raise InputError(f"a {action.replace('_', ' ')} has one part only", key="parts")
+
+
+def check_media(tx: Tx, content: Content) -> None:
+    for number, part in enumerate(content.parts, start=1):
+        if part.media and tx.media.get(part.media) is None:
+            raise InputError(f"no file '{part.media}' is stored", key=f"parts[{number}].media")
+
+
+def check_variables(content: Content, targets: Sequence[Target]) -> None:
+    """Every template is filled in for every target now, so that none fails at night."""
+    needed = content_variables(content)
+    for target in targets:
+        missing = sorted(needed - target.fields.keys())
+        if missing:
+            raise InputError(
+                f"target {target.address} has no value for {', '.join(missing)}",
+                key="audience",
+                hint="Add the column, or give the template a default",
+            )
+        for number, part in enumerate(content.parts, start=1):
+            try:
+                render_part(part, target.address, target.fields)
+            except InputError as error:
+                reason = f"for target {target.address}: {error.reason}"
+                raise InputError(reason, key=f"parts[{number}]") from None

@@ -1,0 +1,35 @@
+"""What all tables share: their metadata, how keys are spelled, partial indexes, state checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import BigInteger, CheckConstraint, Integer, MetaData, text
+
+METADATA = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only where the key is spelled INTEGER.
+Id = BigInteger().with_variant(Integer, "sqlite")
+
+# Rows that change with every message leave room on their page, so that PostgreSQL can put the new
+# version beside the old one and need not touch an index.
+ROOMY = {"fillfactor": "50"}
+
+
+def only(rows: str) -> dict[str, Any]:
+    """A partial index: only the rows that somebody will look for by it."""
+    return {"sqlite_where": text(rows), "postgresql_where": text(rows)}
+
+
+def one_of(column: str, states: Iterable[StrEnum] | tuple[str, ...]) -> CheckConstraint:
+    names = ", ".join(f"'{state}'" for state in states)
+    return CheckConstraint(f"{column} IN ({names})", name=column)

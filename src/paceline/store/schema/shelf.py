@@ -1,0 +1,100 @@
+"""What lies beside the messages: media, suppressions, events, alerts, settings, keys.
+
+Events have no foreign keys: they are a record of what happened, and outlive what they speak of.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
+
+from paceline.store.schema.common import METADATA, Id, only
+
+CONTROL = "control"
+"""The key of the settings row that says whether everything is stopped; it always exists."""
+
+media = Table(
+    "media",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("mime", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+uploads = Table(
+    "uploads",
+    METADATA,
+    Column(
+        "account_id",
+        BigInteger,
+        ForeignKey("accounts.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("media_id", Text, ForeignKey("media.id"), primary_key=True),
+    Column("handle", Text, nullable=False),
+    Column("uploaded_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+)
+
+suppressions = Table(
+    "suppressions",
+    METADATA,
+    Column("address", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
+events = Table(
+    "events",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("account_id", BigInteger),
+    Column("run_id", BigInteger),
+    Column("delivery_id", BigInteger),
+)
+Index("ix_events_account", events.c.account_id, events.c.id)
+Index("ix_events_run", events.c.run_id, events.c.id)
+
+settings = Table(
+    "settings",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+# An alert that is told again while it is open is counted, not told once more.
+alerts = Table(
+    "alerts",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("reasons", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("first_at", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    Column("told_at", BigInteger),
+    Column("cleared_at", BigInteger),
+    Column("account_id", BigInteger),
+    Column("run_id", BigInteger),
+)
+Index("ix_alerts_open", alerts.c.key, unique=True, **only("cleared_at IS NULL"))
+
+# What was asked for under a key is done once, however often it is asked for.
+idempotency_keys = Table(
+    "idempotency_keys",
+    METADATA,
+    Column("key", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("subject_id", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
