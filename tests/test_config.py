@@ -172,3 +172,39 @@ def test_policies_from_the_file_and_from_a_variable() -> None:
 def test_a_file_that_is_no_text() -> None:
     Path("paceline.toml").write_bytes(b"\xff\xfe")
     assert refusal() == "paceline.toml: is not a text in UTF-8"
+
+
+def test_whom_alerts_are_told_is_a_secret() -> None:
+    write('[alerts]\nurls = ["mailto://ops:pa55word@example.com"]\nagain = "30m"\n')
+    settings = load(environ={})
+    assert settings.alerts_urls == ("mailto://ops:pa55word@example.com",)
+    assert settings.alerts_again_us == 30 * 60 * SECOND
+    assert "pa55word" not in repr(settings)
+    said = {"PACELINE_ALERTS_URLS": "json://a/?to=b,c  json://d/", "PACELINE_ALERTS_AGAIN": "2h"}
+    settings = load(environ=said)
+    assert settings.alerts_urls == ("json://a/?to=b,c", "json://d/")
+    assert settings.alerts_again_us == 2 * 3600 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("alerts = 3", "alerts: must be a table"),
+        ("[alerts]\nurl = []", "alerts: unknown key 'url', did you mean 'urls'"),
+        ("alerts_urls = []", "unknown key 'alerts_urls'"),
+        ("[alerts]\nurls = 3", "alerts.urls: must be a list"),
+        ('[alerts]\nurls = ["json://x/", "pa55word"]', "alerts.urls: number 2 is no address"),
+        ('[alerts]\nurls = ["json://x/", 3]', "alerts.urls: number 2 is no address"),
+        ('[alerts]\nagain = "1s"', "alerts.again: '1s' is too short"),
+    ],
+)
+def test_what_is_wrong_about_alerts(text: str, complaint: str) -> None:
+    told = refusal(text)
+    assert complaint in told
+    assert "pa55word" not in told
+
+
+def test_a_variable_about_alerts_is_not_shown_either() -> None:
+    told = refusal(PACELINE_ALERTS_URLS="pa55word")
+    assert told.startswith("PACELINE_ALERTS_URLS: number 1 is no address")
+    assert "pa55word" not in told

@@ -9,6 +9,7 @@ import pytest
 from paceline.core import diagrams
 from paceline.core.policy import KEYS, Policy
 from paceline.core.presets import PRESETS
+from paceline.engine.campaign_spec import KEYS as CAMPAIGN_KEYS
 from paceline.engine.campaign_spec import CampaignSpec
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +26,14 @@ def test_every_policy_key_and_preset_is_explained() -> None:
     assert keys == list(KEYS)
     for name in PRESETS:
         assert f"`{name}`" in text
+
+
+def test_every_key_of_a_campaign_file_is_explained() -> None:
+    text = (DOCS / "campaign-files.md").read_text()
+    table = text.split("| key | means |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(CAMPAIGN_KEYS)
+    for block in re.findall(r"```toml\n(name = .*?)```", text, re.S):
+        CampaignSpec.from_mapping(tomllib.loads(block))
 
 
 def test_the_policies_in_the_docs_are_valid() -> None:

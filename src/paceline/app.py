@@ -27,10 +27,12 @@ from paceline.engine.catalogue import Catalogue, apply_catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
 from paceline.engine.journal import GroupJournal, ThreadRunner
-from paceline.engine.ports import Clock, Journal, Providers, Store
+from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
+from paceline.engine.teller import Teller
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
+from paceline.providers.unipile import UnipileProvider
 from paceline.store.database import open_store
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ GATHER_US = 4 * MILLISECOND
 need not be a thousand commits a second."""
 SWITCH_S = 0.0002
 GC_THRESHOLDS = (50_000, 20, 50)
+TELLING_SECONDS = 5
+"""How long a stop waits for alerts that are being told."""
 PROBE_SECONDS = 2
 """How long the database may take to prove that it is there."""
 
@@ -76,7 +80,20 @@ class App:
 def make_catalogue(settings: Settings) -> Catalogue:
     """The policies that can be named; what is wrong with one names the file it is in."""
     try:
-        return Catalogue(settings.policies)
+        often = {"per_recipient": settings.per_contact} if settings.per_contact else {}
+        return Catalogue(settings.policies, often)
+    except InputError as error:
+        raise error.within(settings.source) if settings.source else error from None
+
+
+def make_notifier(settings: Settings) -> Notifier | None:
+    """Who tells operators of alerts; None if nobody said whom to tell."""
+    if not settings.alerts_urls:
+        return None
+    from paceline.providers.notices import AppriseNotifier
+
+    try:
+        return AppriseNotifier(settings.alerts_urls)
     except InputError as error:
         raise error.within(settings.source) if settings.source else error from None
 
@@ -90,7 +107,7 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     try:
         ensure_instance(store)
         with _effects(settings, sends=sends) as effects:
-            registry = Registry([SandboxProvider(clock, effects)])
+            registry = Registry([SandboxProvider(clock, effects), UnipileProvider(clock)])
             yield App(settings, store, clock, House(registry, catalogue))
     finally:
         store.close()
@@ -175,6 +192,7 @@ async def serve(
 
     settings = app.settings
     observer = PrometheusObserver()
+    notifier = make_notifier(settings)
     # Asked for first: a port in use must be told before this process joins the fleet.
     bound = listen(settings.host, settings.port)
     journal = GroupJournal(
@@ -189,8 +207,9 @@ async def serve(
     try:
         await _update_policies(app, journal)
         supervisor = _supervisor(app, journal, observer)
+        teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
         http = HttpServer(make_api(observer, Readiness(journal, supervisor, stop)), bound)
-        await _run(app, supervisor, http, stop, serving)
+        await _run(app, supervisor, teller, http, stop, serving)
     finally:
         bound.close()
         await journal.close()
@@ -199,6 +218,7 @@ async def serve(
 async def _run(
     app: App,
     supervisor: Supervisor,
+    teller: Teller,
     http: HttpServer,
     stop: asyncio.Event,
     serving: Callable[[str], None],
@@ -206,6 +226,7 @@ async def _run(
     """Everything at once, until told to stop or until one part fails."""
     settings = app.settings
     lanes = asyncio.create_task(supervisor.run(), name="supervisor")
+    telling = asyncio.create_task(teller.run(), name="teller")
     pages = asyncio.create_task(http.run(), name="http")
     up = asyncio.create_task(http.started(), name="http-up")
     told = asyncio.create_task(stop.wait(), name="stop")
@@ -222,11 +243,24 @@ async def _run(
         # The pages stay up meanwhile: whoever asks is told that this process is stopping.
         await lanes
     finally:
+        # What is left untold is told by another process, or by the next one.
+        await _end_telling(teller, telling)
         up.cancel()
         told.cancel()
         http.stop()
         await pages
     log.info("stopped")
+
+
+async def _end_telling(teller: Teller, telling: asyncio.Task[None]) -> None:
+    """Let what is being told be told, for a moment; a stop is not put off for a slow service."""
+    teller.stop()
+    done, _ = await asyncio.wait({telling}, timeout=TELLING_SECONDS)
+    if not done:
+        telling.cancel()
+        await asyncio.wait({telling})
+    if not telling.cancelled() and (error := telling.exception()) is not None:
+        log.error("the teller failed", error=str(error))
 
 
 async def _update_policies(app: App, journal: Journal) -> None:

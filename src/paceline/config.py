@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError, NotFoundError
-from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
+from paceline.core.grammar import Frequency
+from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.tables import table_of, text_of, whole_of
@@ -58,6 +59,12 @@ class Settings:
     grace_us: int = 60 * SECOND
     sandbox_effects: str = ""
     """The sandbox's log of effects; empty puts it beside the database."""
+    alerts_urls: tuple[str, ...] = field(default=(), repr=False)
+    """Whom alerts are told: addresses as apprise takes them. They hold secrets."""
+    alerts_again_us: int = HOUR
+    """How long the same alert goes on in silence before it is told again."""
+    per_contact: str = ""
+    """How often anybody may be written to, by all accounts together; empty is without limit."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str = ""
     """The file the settings were read from, as it is named in complaints."""
@@ -120,7 +127,9 @@ def load(
         policies = {
             name: merge(policies.get(name, {}), said.get(name, {})) for name in policies | said
         }
+    about_alerts = _alerts(written.pop(ALERTS, {}), where=_shown(found))
     values = _check(written, where=_shown(found))
+    values |= _check(about_alerts, where=_shown(found), name=lambda key: key.replace("_", ".", 1))
     values |= _check(_variables(variables), where=None, name=lambda key: PREFIX + key.upper())
     if database is not None:
         values |= _check({"database": database}, where=None, name=lambda key: f"--{key}")
@@ -161,7 +170,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(reason, where=str(path)) from None
-    known = [*_READERS, "policy"]
+    known = [*(key for key in _READERS if key not in _OF_ALERTS), "policy", ALERTS]
     for key in written:
         if key not in known:
             raise InputError(f"unknown key {key!r}{did_you_mean(key, known)}", where=str(path))
@@ -197,6 +206,18 @@ def _policies(written: object, where: str | None) -> dict[str, dict[str, Any]]:
             reason = f"must be a table; write it as [policy.{name}] with keys below"
             raise InputError(reason, key=f"policy.{name}", where=where)
     return {name: dict(body) for name, body in written.items()}
+
+
+def _alerts(written: object, where: str | None) -> dict[str, Any]:
+    """The section about alerts, under the names its keys have as variables."""
+    if not isinstance(written, Mapping):
+        raise InputError("must be a table; write it as [alerts]", key=ALERTS, where=where)
+    known = [key.removeprefix(f"{ALERTS}_") for key in _OF_ALERTS]
+    for key in written:
+        if key not in known:
+            reason = f"unknown key {key!r}{did_you_mean(key, known)}"
+            raise InputError(reason, key=ALERTS, where=where)
+    return {f"{ALERTS}_{key}": value for key, value in written.items()}
 
 
 def _variables(variables: Mapping[str, str]) -> dict[str, Any]:
@@ -263,6 +284,28 @@ def _url(value: object) -> str:
     return text.rstrip("/")
 
 
+def _addresses(value: object) -> tuple[str, ...]:
+    """A list of addresses; in a variable they are told apart by spaces, for they may hold commas.
+
+    What is wrong with one is told by its place in the list: the address itself may be a secret.
+    """
+    if isinstance(value, str):
+        value = value.split()
+    if not isinstance(value, list):
+        raise InputError("must be a list of addresses such as mailto://user:password@example.com")
+    urls = [entry.strip() if isinstance(entry, str) else "" for entry in value]
+    for number, url in enumerate(urls, start=1):
+        scheme, mark, rest = url.partition("://")
+        if not (scheme and mark and rest) or any(map(str.isspace, url)):
+            hint = "Write it like mailto://user:password@example.com"
+            raise InputError(f"number {number} is no address", hint=hint)
+    return tuple(urls)
+
+
+def _frequency(value: object) -> str:
+    return str(Frequency.parse(_text(value)))
+
+
 def _one_of(*known: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         text = _text(value).lower()
@@ -295,5 +338,14 @@ _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "park_after": ("park_after_us", _duration(0, HOUR)),
     "grace": ("grace_us", _duration(0, HOUR)),
     "sandbox_effects": ("sandbox_effects", _text),
+    "per_contact": ("per_contact", _frequency),
+    "alerts_urls": ("alerts_urls", _addresses),
+    "alerts_again": ("alerts_again_us", _duration(MINUTE, 30 * DAY)),
 }
-"""Every key of the file but ``policy``: its field, and how it is read."""
+"""Every key of the file but ``policy``: its field, and how it is read.
+
+Those of a section have its name before theirs, as in a variable.
+"""
+
+ALERTS = "alerts"
+_OF_ALERTS = ("alerts_urls", "alerts_again")

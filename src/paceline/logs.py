@@ -16,7 +16,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from paceline.core.instants import iso
 
 # What these say on "info" is about themselves; their warnings are about us.
-_TALKATIVE = ("alembic", "asyncio", "httpx", "uvicorn")
+# What urllib3 says on "debug" has the tokens of webhooks in it.
+_TALKATIVE = ("alembic", "asyncio", "httpx", "urllib3", "uvicorn")
 _OURS = "paceline"
 _FIRST = ("timestamp", "level", "logger", "event")
 

@@ -56,7 +56,7 @@ def test_the_status_adds_up(created: CommandLine) -> None:
     status = created.ok("campaign", "status", "spring", "--json").json
     assert set(status) == {
         "name", "state", "reason", "total", "counts", "accounts", "runs", "settings",
-        "created_at", "launched_at", "finished_at", "stopped",
+        "created_at", "launched_at", "finished_at", "stopped", "eta", "alerts",
     }  # fmt: skip
     assert set(status["counts"]) == {state.value for state in DeliveryState}
     assert sum(status["counts"].values()) == status["total"] == 3
@@ -78,6 +78,26 @@ def test_the_status_for_people(created: CommandLine) -> None:
         ["team", "1", "0", "0", "1"],
         ["in", "all", "3", "0", "0", "3"],
     ]
+
+
+def test_a_running_campaign_says_when_it_will_be_done(created: CommandLine) -> None:
+    assert created.ok("campaign", "status", "spring", "--json").json["eta"] is None
+    created.ok("campaign", "launch", "spring")
+    ahead = created.ok("campaign", "status", "spring", "--json").json["eta"]
+    assert ahead["left"] == 3 and ahead["stuck"] == 0
+    assert ahead["next"] == "2026-11-15T10:00:00Z" and ahead["account"] == "team"
+    assert ahead["finish"].startswith("2026-11-16T14:"), "office hours in New York"
+    created.ok("account", "pause", "team")
+    ahead = created.ok("campaign", "status", "spring", "--json").json["eta"]
+    assert ahead["account"] == "sales" and ahead["next"] == "2026-11-16T14:00:00Z"
+    assert ahead["waits_for"].startswith("outside business hours (Mon-Fri 09:00-18:00")
+    assert (ahead["stuck"], ahead["stuck_why"]) == (1, "account is paused: paused by an operator")
+    done, following, stuck = created.ok("campaign", "status", "spring").out.splitlines()[-3:]
+    assert done.startswith("done about 2026-11-16 09:") and done.endswith("America/New_York")
+    assert following.startswith("next 2026-11-16 09:00 from sales: outside business hours")
+    assert stuck == "1 cannot go: account is paused: paused by an operator"
+    created.ok("campaign", "pause", "spring")
+    assert created.ok("campaign", "status", "spring", "--json").json["eta"] is None
 
 
 def test_steering(created: CommandLine) -> None:
@@ -125,10 +145,9 @@ def test_watching_shows_each_change(created: CommandLine, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(created.clock, "sleep_until", cancel_meanwhile)
     out = created.ok("campaign", "status", "spring", "--watch").out
-    assert out.splitlines() == [
-        "spring is running: 3 ready",
-        "spring is cancelled: 3 cancelled",
-    ]
+    running, cancelled = out.splitlines()
+    assert running.startswith("spring is running: 3 ready; done about 2026-11-16 14:")
+    assert cancelled == "spring is cancelled: 3 cancelled"
 
 
 def test_export_as_csv(created: CommandLine) -> None:

@@ -58,7 +58,7 @@ def test_without_a_command_there_is_help(paceline: CommandLine, words: tuple[str
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("acount",), "paceline: No such command 'acount'. Did you mean 'account'?"),
+        (("acount",), "paceline: No such command 'acount'. Did you mean 'account'"),
         (("account", "add"), "paceline: Missing argument 'ACCOUNT'"),
         (("account", "list", "--jsn"), "paceline: No such option: --jsn"),
         (("unknown", "resolve", "x"), "paceline: 'x' is not a delivery's number"),

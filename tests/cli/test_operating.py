@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.core.instants import DAY
 from tests.cli.conftest import CommandLine
 from tests.cli.test_sending import in_doubt
 
@@ -136,7 +137,7 @@ def test_why_speaks_of_the_delivery_that_the_lane_would_take(running: CommandLin
     set_tried(running.folder, 3, now + 5_000_000)
     found = running.ok("why", "sales", "--json").json["delivery"]
     assert found == 3, "what was tried goes ahead of what was not"
-    set_tried(running.folder, 3, now + 60_000_000)
+    set_tried(running.folder, 3, now + 30 * DAY)
     found = running.ok("why", "sales", "--json").json["delivery"]
     assert found == 1, "a retry that is not due yet keeps nobody waiting"
     running.ok("send", "sales", "zoe@example.com", "--text", "Hello")

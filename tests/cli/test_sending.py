@@ -79,7 +79,7 @@ def test_why_as_json(accounts: CommandLine) -> None:
     answer = by_account.json
     assert set(answer) == {
         "account", "delivery", "target", "state", "settled", "verdict", "gates", "outside",
-        "cures",
+        "cures", "alerts",
     }  # fmt: skip
     assert answer["verdict"] == {
         "kind": "wait",

@@ -37,7 +37,8 @@ def delivery_gate(name: str) -> Gate:
 
 
 def test_a_policy_has_only_the_gates_that_could_ever_shut() -> None:
-    assert [gate.name for gate in account_gates(Policy(), Standing())] == ["status", "hold"]
+    always = ["status", "hold", "signal"]
+    assert [gate.name for gate in account_gates(Policy(), Standing())] == always
     full = Policy.from_mapping(
         {
             "rate": "1/s",
@@ -50,7 +51,7 @@ def test_a_policy_has_only_the_gates_that_could_ever_shut() -> None:
         }
     )
     names = [gate.name for gate in account_gates(full, Standing())]
-    wanted = "status hold hours weekly daily frequency spacing batch rate"
+    wanted = "status hold signal hours weekly daily frequency spacing batch rate"
     assert " ".join(sorted(names)) == " ".join(sorted(wanted.split()))
     assert [g.name for g in account_gates(Policy(min_gap_us=1), Standing())][-1] == "spacing"
 

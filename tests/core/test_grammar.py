@@ -161,6 +161,19 @@ def test_a_warm_up_grows_to_its_limit() -> None:
     assert warmup.cap_on(10_000_000) == 200
 
 
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        "start 20, +10 % a day to 200",
+        "start 20 +10% a day, to 200",
+        "20, +10%/day to 200",
+        "20 + 10 % per day to 200",
+    ],
+)
+def test_a_warm_up_may_be_written_as_people_say_it(spoken: str) -> None:
+    assert str(Warmup.parse(spoken)) == "20 +10%/day to 200"
+
+
 @given(values.warmups, st.integers(0, 400))
 def test_a_warm_up_is_exact_and_never_falls(warmup: Warmup, day: int) -> None:
     growth = 1 + Fraction(warmup.grow.basis_points, 10_000)
@@ -230,6 +243,7 @@ def test_caps_are_a_mapping_that_never_changes() -> None:
         (Percent.parse, "0.005%", "not a percentage"),
         (Percent.parse, "1001%", "between 0% and 1000%"),
         (Warmup.parse, "20 to 200", "not a warm-up"),
+        (Warmup.parse, "start 20, +10 % a week to 200", "not a warm-up"),
         (Warmup.parse, "0 +10%/day to 200", "at least one"),
         (Warmup.parse, "20 +0%/day to 200", "more than 0%"),
         (Warmup.parse, "20 +10%/day to 19", "limit 19 is below its start 20"),

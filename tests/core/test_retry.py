@@ -11,12 +11,12 @@ from paceline.core.policy import Policy
 from paceline.core.retry import (
     ASK_AFTER_US,
     LONGEST_ASKED_US,
-    LONGEST_WAIT_US,
     Consequence,
     consequence,
     next_ask_at,
     retry_delay_us,
 )
+from paceline.core.signals import LONGEST_DOUBLED_US
 from paceline.core.states import ACCOUNT, DELIVERY, AccountState, DeliveryState
 
 K = OutcomeKind
@@ -84,7 +84,7 @@ def test_setbacks_in_a_row_double_the_wait_up_to_a_quarter_of_an_hour(
     kind: OutcomeKind, base_us: int
 ) -> None:
     for setbacks in (0, 1, 2, 3, 10, 1000):
-        wait_us = min(base_us * 2 ** min(setbacks, 10), LONGEST_WAIT_US)
+        wait_us = min(base_us * 2 ** min(setbacks, 10), LONGEST_DOUBLED_US)
         assert after(kind, setbacks=setbacks).due_at == NOW + wait_us
         asked = after(kind, setbacks=setbacks, retry_after_us=7 * SECOND)
         assert asked.due_at == NOW + 7 * SECOND

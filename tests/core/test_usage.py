@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of, next_day_start, next_week_start, week_start
 from paceline.core.health import Window
+from paceline.core.holds import NO_HOLDS
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind, accepted
@@ -289,6 +290,7 @@ some_usage = st.builds(
     setbacks=st.integers(0, 100),
     throttled_at=st.none() | instants,
     health=st.dictionaries(st.integers(1, 2**63), windows, max_size=RUNS_REMEMBERED),
+    holds=st.just(NO_HOLDS) | values.holds,
     # Left to the ledger.
     day=st.just({}),
     week_at=st.just(0),
@@ -360,6 +362,8 @@ def test_what_an_honest_clock_wrote_is_plausible() -> None:
         usage = spent(policy, NOW, NOW, NOW)
         usage = usages.hold(usage, NOW + 30 * DAY, "banned", NOW)
         assert usages.plausible(usage, policy, NOW) is usage
+    counted_ahead = usages.started(spent(FAST, NOW, NOW), NOW + 3_000, FAST, reply=False)
+    assert usages.plausible(counted_ahead, FAST, NOW) is counted_ahead
     assert usages.plausible(Usage(), FAST, NOW) == Usage()
 
 
@@ -382,7 +386,7 @@ def test_a_wrong_clock_that_only_replies_have_seen() -> None:
     assert usages.plausible(soon, FAST, NOW) is soon
 
 
-@given(ahead_us=st.integers(0, 3650 * DAY), sends=st.integers(1, 5))
+@given(ahead_us=st.integers(SECOND, 3650 * DAY), sends=st.integers(1, 5))
 def test_a_clock_set_right_neither_grants_nor_takes_anything(ahead_us: int, sends: int) -> None:
     """As if the sends that lie in the future had been made at this very moment."""
     usage = spent(FAST, *[NOW + ahead_us] * sends)

@@ -134,7 +134,7 @@ def evidence(*calls: Seen, policy: dict[str, Any] | None = None, **changes: Any)
         deliveries=[replace(DELIVERY, id=number) for number in numbers],
         accounts={1: "lane-0"},
         runs={1: RUN},
-        parts={1: 1 + max((seen.part for seen in calls), default=0)},
+        parts={(1, 1): 1 + max((seen.part for seen in calls), default=0)},
         policies={1: Policy.from_mapping(policy or {})},
         planned=len(numbers),
         suppressed_at={},

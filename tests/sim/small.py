@@ -5,7 +5,7 @@ from typing import Any
 
 from paceline.core.hours import Hours
 from paceline.core.instants import HOUR, MINUTE, SECOND, parse_instant
-from paceline.core.model import Part
+from paceline.core.model import Content, Part, Step
 from paceline.sim.weather import MOODS, Faults
 from paceline.sim.worlds import Mailing, Sender, World
 
@@ -74,3 +74,68 @@ ORDERED = replace(
     lasts_us=8 * MINUTE,
     operated=True,
 )
+
+SOON_AGAIN = (Step(3 * MINUTE, Content(PARTS)),)
+FOLLOWED = quick({"rate": "20/min", "timeout": "10s"}, targets=20, steps=SOON_AGAIN)
+DOUBTED = quick(
+    {"rate": "20/min", "timeout": "10s", "bounce_pause": "50%"},
+    targets=30,
+    provider={"reject_rate": 0.2, "timeout_rate": 0.1, "lost_rate": 0.1},
+    steps=SOON_AGAIN,
+)
+RETOLD = replace(DOUBTED, operated=True, thorough=True)
+SHARED = quick(
+    {"rate": "20/min", "timeout": "10s"},
+    targets=40,
+    mood="light",
+    assignment="pooled",
+    steps=SOON_AGAIN,
+)
+LEFT = replace(SHARED, operated=True, drastic=True)
+FAILING = replace(
+    quick(
+        {
+            "spacing": "3s",
+            "adaptive": {"above": "5%", "slow_by": 2, "between": "2s..10s"},
+            "breaker": {"above": "20%"},
+            "bounce_pause": "100%",
+        },
+        accounts=2,
+        targets=80,
+        mood="none",
+        provider={"reject_at": tuple(range(15, 60, 2))},
+    ),
+    careful=True,
+)
+"""Every other message is refused for a while."""
+BOUNCING = replace(
+    quick(
+        {"rate": "20/min"},
+        accounts=2,
+        targets=70,
+        mood="none",
+        provider={"bounce_at": (5, 12, 21, 24, 27, 30)},
+    ),
+    careful=True,
+)
+REPEATED = replace(
+    quick({"rate": "30/min", "timeout": "10s"}, accounts=2, mood="light"),
+    operated=True,
+    thorough=True,
+)
+"""Operators who say things twice."""
+REFUSED = replace(
+    quick(
+        {"rate": "30/min", "timeout": "10s"},
+        accounts=2,
+        provider={"reject_rate": 0.2, "timeout_rate": 0.15, "finds": False},
+    ),
+    operated=True,
+    thorough=True,
+)
+PLANNED = replace(
+    CAPPED,
+    mailings=tuple(replace(mailing, planned=True) for mailing in CAPPED.mailings),
+    operated=True,
+)
+"""As many as a day has room for are laid out on it, and then somebody sends one more."""

@@ -68,7 +68,7 @@ def test_a_delivery_that_is_said_to_be_sent() -> None:
 def test_a_delivery_of_which_a_part_is_missing() -> None:
     whole, half = (call(1), call(1, SECOND, part=1)), (call(1),)
     assert broken(evidence(*whole)) == set()
-    assert broken(evidence(*half, parts={1: 2})) == {"never lost"}
+    assert broken(evidence(*half, parts={(1, 1): 2})) == {"never lost"}
 
 
 def test_a_delivery_that_is_sending_for_ever() -> None:

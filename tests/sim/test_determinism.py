@@ -12,7 +12,7 @@ from paceline.sim.simulation import simulate
 from paceline.sim.weather import Faults
 
 ROOT = Path(__file__).resolve().parents[2]
-WORLDS = ("groups", "campaign", "takeover")
+WORLDS = ("groups", "campaign", "takeover", "storm")
 
 STORY = """
 import sys

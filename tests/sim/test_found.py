@@ -23,6 +23,8 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("takeover", "heavy", 10, "a loss that took back a part accepted in the meantime"),
     ("awake", "heavy", 8, "a clock set back and put right again, which made a gap short"),
     ("post", "heavy", 0, "absence taken for proof while the call of a former owner lived"),
+    ("sequel", "heavy", 0, "a retried message whose follow-up stayed skipped"),
+    ("storm", "heavy", 412, "a call counted ahead, taken for a wrong clock at every look"),
 ]
 
 

@@ -12,7 +12,10 @@ import structlog
 
 from paceline.sim.checks import CHECKS
 from paceline.sim.simulation import Verdict, play
+from tests.sim.campaign_twins import CAMPAIGN_TWINS
 from tests.sim.twins import TWINS, Twin
+
+ALL = (*TWINS, *CAMPAIGN_TWINS)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +35,7 @@ def played(twin: Twin, seed: int, *, broken: bool) -> Verdict:
         return play(seed, twin.world, twin.faults)
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+@pytest.mark.parametrize("twin", ALL, ids=lambda twin: twin.name)
 def test_a_broken_engine_is_caught_where_the_real_one_passes(twin: Twin) -> None:
     seeds = range(twin.first, twin.first + twin.within)
     caught_at = None
@@ -48,4 +51,4 @@ def test_a_broken_engine_is_caught_where_the_real_one_passes(twin: Twin) -> None
 
 
 def test_every_promise_has_an_engine_that_breaks_it() -> None:
-    assert {twin.promise for twin in TWINS} == set(CHECKS)
+    assert {twin.promise for twin in ALL} == set(CHECKS)

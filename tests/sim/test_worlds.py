@@ -1,12 +1,14 @@
 """Which worlds are drawn, and how large the one for long runs is."""
 
 import random
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from paceline.core.errors import InputError
-from paceline.core.instants import DAY
+from paceline.core.instants import DAY, to_datetime
 from paceline.sim.atlas import QUICK, WORLDS, draw_world
+from paceline.sim.weather import STORM
 
 
 def test_any_draws_every_world_but_the_one_for_long_runs() -> None:
@@ -36,3 +38,23 @@ def test_a_world_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="post"):
         draw_world("psot", random.Random(0), "none")
     assert "post" in WORLDS
+
+
+def test_office_has_five_accounts_two_weeks_and_a_change_of_the_clocks() -> None:
+    new_york = ZoneInfo("America/New_York")
+    for seed in range(8):
+        world = draw_world("office", random.Random(seed), "heavy")
+        assert [sender.preset for sender in world.senders] == ["cold-email"] * 5
+        assert world.mailings[0].planned and world.mailings[0].assignment == "round_robin"
+        ends_at = world.start_at + world.lasts_us
+        offsets = [
+            to_datetime(at).astimezone(new_york).utcoffset() for at in (world.start_at, ends_at)
+        ]
+        assert world.lasts_us == 14 * DAY and offsets[0] != offsets[1]
+        # More than the first of the two weeks has room for, less than both have.
+        assert 5 * 20 * 5 < world.mailings[0].targets < 5 * 20 * 10
+
+
+def test_crashes_come_in_storms_only_where_there_is_weather() -> None:
+    assert draw_world("storm", random.Random(1), "heavy").climate is STORM
+    assert draw_world("storm", random.Random(1), "none").climate is None

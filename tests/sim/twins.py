@@ -180,7 +180,7 @@ def no_answer_is_taken_for_a_yes(patch: pytest.MonkeyPatch) -> None:
             outcome = outcomes.accepted("surely")
         return settle(flight, outcome, **around)
 
-    patch.setattr(sender, "settle", hopeful)
+    patch.setattr(memory, "settle", hopeful)
 
 
 # ---------------------------------------------------------------------- never over
@@ -297,7 +297,7 @@ def the_term_of_the_lease_is_ignored(patch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------- never against orders
 
 
-def _only(*orders: str) -> Break:
+def only(*orders: str) -> Break:
     """Operators who give no other orders than these."""
 
     def insistent(patch: pytest.MonkeyPatch) -> None:
@@ -376,7 +376,7 @@ TWINS = (
         "never to the suppressed",
         ORDERED,
         4,
-        provokes=_only("suppresses"),
+        provokes=only("suppresses"),
     ),
     Twin(the_generation_is_not_asked, "never by two", RATE, 6),
     Twin(the_lease_is_never_doubted, "never by two", BUSY, 10, provokes=_a_store_that_hangs),
@@ -385,14 +385,14 @@ TWINS = (
         "never against orders",
         ORDERED,
         4,
-        provokes=_only("pauses lane", "resumes lane"),
+        provokes=only("pauses lane", "resumes lane"),
     ),
     Twin(
         a_stop_is_not_heard,
         "never against orders",
         ORDERED,
         4,
-        provokes=_only("stops", "lets go on"),
+        provokes=only("stops", "lets go on"),
     ),
     Twin(nobody_takes_stock_after_a_crash, "never stuck", SOON, 4),
     Twin(a_parked_lane_is_never_woken, "never stuck", CAPPED, 2),

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from paceline.cli import output, shapes
+from paceline.cli.alerts import say_alerts
+from paceline.cli.limits import after_change
 from paceline.cli.options import AccountName, AsJson, Reason, Yes
 from paceline.cli.surroundings import database_of, looked_into, opened
 from paceline.cli.values import parse_values
@@ -15,6 +17,7 @@ from paceline.core.instants import local_text
 from paceline.core.policy import KEYS, Policy
 from paceline.core.tables import whole_of
 from paceline.engine import queries
+from paceline.engine.alerts import concerning
 from paceline.engine.commands import accounts
 from paceline.engine.ports import Account
 from paceline.engine.queries import AccountView
@@ -78,6 +81,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the accounts and how they stand."""
     with looked_into(ctx) as house, house.store.read() as tx:
         found, stopped = tx.accounts.list(), queries.stopped(tx)
+        alerts = concerning(tx, account_ids=[account.id for account in found])
         database = database_of(house)
     if as_json:
         output.say_json([shapes.account(account, stopped) for account in found])
@@ -86,6 +90,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         (a.name, a.provider, a.policy_name or "-", output.state_text(a.state), a.state_reason)
         for a in found
     ]
+    say_alerts(alerts)
     output.show_table(
         ("NAME", "PROVIDER", "POLICY", "STATE", "REASON"),
         rows,
@@ -106,8 +111,9 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
     with looked_into(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         view = queries.account_view(tx, name, now)
+        secrets = house.providers.get(view.account.provider).secrets
     if as_json:
-        output.say_json(shapes.account_view(view))
+        output.say_json(shapes.account_view(view, secrets))
         return
     account, zone = view.account, view.policy.day_zone
     output.console().print(output.table(("", ""), _facts(view, now)))
@@ -144,10 +150,15 @@ def set_(
         settings=parse_values(options or [], "--option"),
         address=address,
     )
-    with opened(ctx) as house, house.store.write() as tx:
-        changed = accounts.change(tx, name, wish, house.house, house.clock.now())
-    output.say(f"account {changed.name} changed ({_limits(changed)})")
-    _note_never(changed)
+    with opened(ctx) as house:
+        now = house.clock.now()
+        with house.store.write() as tx:
+            before = accounts.find(tx, name)
+            changed = accounts.change(tx, name, wish, house.house, now)
+        output.say(f"account {changed.name} changed ({_limits(changed)})")
+        _note_never(changed)
+        if changed.policy_id != before.policy_id:
+            after_change(house.store, changed, now)
 
 
 @app.command()

@@ -6,24 +6,25 @@ the values mean is decided in ``engine/campaign_spec.py``.
 
 from __future__ import annotations
 
-import csv
-import io
 import mimetypes
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.output import plural
-from paceline.core.errors import InputError
+from paceline.cli.csv_rows import CsvTable, open_csv
+from paceline.core.errors import InputError, NotFoundError
 from paceline.core.model import Target
 from paceline.core.template import content_variables
 from paceline.engine.campaign_spec import CampaignSpec, refuse_steering, targets_from
-from paceline.engine.ports import Tx
+from paceline.engine.people import Unreachable, reached_by
+from paceline.engine.ports import Providers, Tx
 
 LARGEST_MEDIA = 64 << 20
 LARGEST_AUDIENCE = 512 << 20
+TABLES = (".csv", ".tsv", ".txt")
+"""Names that end like this are meant as files, whether or not there is one."""
 _ADDRESS = "address"
 
 Row = tuple[int, Mapping[str, Any]]
@@ -45,6 +46,29 @@ class CampaignFile:
     targets: list[Target]
     duplicates: int
     media: Mapping[str, MediaFile]
+    audience: str | None = None
+    """The stored audience it names, whose people are read with ``with_people``."""
+    unreachable: tuple[Unreachable, ...] = ()
+
+    def with_people(self, tx: Tx, providers: Providers) -> CampaignFile:
+        """The same with the people of its audience, as they are now; as it is if it names none."""
+        if self.audience is None:
+            return self
+        spec = self.spec
+        try:
+            found = reached_by(tx, self.audience, spec.action, spec.accounts, providers)
+        except NotFoundError as error:
+            if tx.audiences.find(self.audience) is not None:
+                raise error from None  # it is an account that does not exist
+            reason = f"there is neither a file '{self.audience}' nor an audience of that name"
+            hint = "paceline audience list shows those there are"
+            raise NotFoundError(reason, key="audience", hint=hint) from None
+        return replace(
+            self,
+            spec=replace(spec, audience=found.settings()),
+            targets=found.targets,
+            unreachable=tuple(found.unreachable),
+        )
 
     def stored_spec(self, tx: Tx, at: int) -> CampaignSpec:
         """The campaign with its media put into the store."""
@@ -59,14 +83,15 @@ def read_campaign(path: Path) -> CampaignFile:
     try:
         raw = _read_toml(path)
         spec = CampaignSpec.from_mapping(raw)
-        rows = list(_rows(raw, path.parent))
+        stored = _stored_audience(raw, path.parent)
+        rows = [] if stored is not None else list(_rows(raw, path.parent))
         _check_rows(rows, raw, content_variables(spec.content))
         key = "audience" if "audience" in raw else "targets"
         targets = targets_from([_filled(row) for _, row in rows], key)
         media = dict(_media(spec, path.parent))
     except InputError as error:
         raise error.within(str(path)) from None
-    return CampaignFile(spec, targets, len(rows) - len(targets), media)
+    return CampaignFile(spec, targets, len(rows) - len(targets), media, stored)
 
 
 def read_media(path: Path, shown: str) -> MediaFile:
@@ -126,7 +151,7 @@ def _check_rows(rows: list[Row], raw: Mapping[str, Any], needed: frozenset[str])
                 _refuse_gaps(row, needed)
         except InputError as error:
             in_file = "audience" in raw
-            place = f"{raw['audience']}: line {number}" if in_file else f"row {number}"
+            place = f"{_file_named(raw['audience'])}: line {number}" if in_file else f"row {number}"
             key = "audience" if in_file else "targets"
             raise InputError(f"{place}: {error.reason}", key=key, hint=error.hint) from None
         seen.add(address)
@@ -172,51 +197,56 @@ def _inline(targets: object) -> Iterator[Row]:
             raise InputError(f"{target!r} is neither an address nor a table", key="targets")
 
 
-def _audience(name: object, folder: Path) -> Iterator[Row]:
+def _stored_audience(raw: Mapping[str, Any], folder: Path) -> str | None:
+    """The stored audience that is meant; None where it is a file, or no audience at all.
+
+    A text names a file if there is one, and a stored audience otherwise. A table says which.
+    """
+    named = raw.get("audience")
+    if isinstance(named, Mapping):
+        if [*named] not in (["name"], ["file"]) or not _is_name(*named.values()):
+            reason = "must say either { name = … } or { file = … }"
+            raise InputError(reason, key="audience")
+        return str(named["name"]).strip() if "name" in named else None
+    if "targets" in raw or not _is_name(named) or _is_file_name(str(named)):
+        return None
+    return None if (folder / str(named)).exists() else str(named).strip()
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_file_name(name: str) -> bool:
+    return Path(name).suffix.lower() in TABLES or "/" in name or "\\" in name
+
+
+def _file_named(audience: object) -> object:
+    return audience.get("file") if isinstance(audience, Mapping) else audience
+
+
+def _audience(named: object, folder: Path) -> Iterator[Row]:
+    name = _file_named(named)
     if not isinstance(name, str) or not name.strip():
-        raise InputError("must name a CSV file", key="audience")
-    path = folder / name
+        raise InputError("must name a CSV file or an audience", key="audience")
     try:
-        content = _read(path, name, LARGEST_AUDIENCE)
+        with open_csv(folder / name, name) as table:
+            if table.size > LARGEST_AUDIENCE:
+                too_large = f"the file '{name}' is larger than {LARGEST_AUDIENCE >> 20} MiB"
+                raise InputError(too_large)
+            yield from _people(table)
     except InputError as error:
-        raise InputError(error.reason, key="audience") from None
-    try:
-        yield from _table(_decoded(content))
-    except InputError as error:
-        raise InputError(f"{name}: {error}", key="audience") from None
+        raise InputError(str(error), key="audience") from None
 
 
-def _table(text: str) -> Iterator[Row]:
-    header_line = text.partition("\n")[0]
-    # Spreadsheets write a semicolon where the comma is used for decimals.
-    delimiter = max(",;\t", key=header_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = _header(next(reader, []))
-        ended = reader.line_num
-        for row in reader:
-            begun, ended = ended + 1, reader.line_num
-            if not any(cell.strip() for cell in row):
-                continue
-            if len(row) != len(header):
-                columns = plural(len(row), "column", "columns")
-                raise InputError(f"line {begun} has {columns}, the header has {len(header)}")
-            cells = dict(zip(header, row, strict=True))
-            if not cells[_ADDRESS].strip():
-                raise InputError(f"line {begun} has no address")
-            yield begun, cells
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: {error}") from None
-
-
-def _header(cells: list[str]) -> list[str]:
-    header = [cell.strip() for cell in cells]
-    if _ADDRESS not in header:
-        found = ", ".join(cell for cell in header if cell) or "nothing"
-        raise InputError(f"the first line must name a column 'address'; it names {found}")
-    for name in header:
-        if not name:
-            raise InputError("a column of the first line has no name")
-        if header.count(name) > 1:
-            raise InputError(f"the first line names the column '{name}' twice")
-    return header
+def _people(table: CsvTable) -> Iterator[Row]:
+    if _ADDRESS not in table.header:
+        found = ", ".join(cell for cell in table.header if cell) or "nothing"
+        reason = f"the first line must name a column 'address'; it names {found}"
+        raise InputError(reason, where=table.shown)
+    table.check_header()
+    for row in table.rows():
+        problem = row.problem or ("" if row.cells[_ADDRESS].strip() else "has no address")
+        if problem:
+            raise InputError(f"line {row.line} {problem}", where=table.shown)
+        yield row.line, row.cells

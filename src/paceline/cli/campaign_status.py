@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -13,15 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.cli import output, shapes
-from paceline.core.instants import SECOND
+from paceline.core.instants import SECOND, Instant
 from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine import queries
+from paceline.engine.planning import Eta
 from paceline.engine.ports import Clock, Store
 from paceline.engine.queries import CampaignView
 
 D = DeliveryState
 
 LOOK_EVERY_US = SECOND
+AHEAD_EVERY_US = 5 * SECOND
+RESTS = 20
+"""After a look ahead, so many times as long as it took."""
 OVER = (CampaignState.FINISHED, CampaignState.CANCELLED)
 MOVING = (D.PLANNED, D.READY, D.SENDING)
 
@@ -40,8 +45,8 @@ COLUMNS: Mapping[str, tuple[DeliveryState, ...]] = {
 ALWAYS = ("WAITING", "SENT", "FAILED")
 
 
-def show_status(view: CampaignView) -> None:
-    output.console().print(_picture(view))
+def show_status(view: CampaignView, now: Instant) -> None:
+    output.console().print(_picture(view, now))
 
 
 def watch_status(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
@@ -51,28 +56,30 @@ def watch_status(store: Store, clock: Clock, name: str, *, as_json: bool) -> Non
 
 async def _watch(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
     shown: CampaignView | None = None
+    ahead = Ahead(store, clock)
+    moves = not as_json and output.console().is_terminal
     with _display(as_json=as_json) as display:
         while True:
             view = _look(store, name)
-            if view != shown:
+            if view != shown or (moves and ahead.due):
                 shown = view
-                display(view)
+                display(ahead.look(view), clock.now())
             if view.campaign.state in OVER:
                 return
             await clock.sleep_until(clock.now() + LOOK_EVERY_US)
 
 
 @contextmanager
-def _display(*, as_json: bool) -> Iterator[Callable[[CampaignView], None]]:
+def _display(*, as_json: bool) -> Iterator[Callable[[CampaignView, Instant], None]]:
     """A picture that moves on a terminal, a line per change where nobody could see it move."""
     console = output.console()
     if as_json:
-        yield lambda view: output.say_json_line(shapes.campaign_view(view))
+        yield lambda view, _: output.say_json_line(shapes.campaign_view(view))
     elif console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
-            yield lambda view: live.update(_picture(view), refresh=True)
+            yield lambda view, now: live.update(_picture(view, now), refresh=True)
     else:
-        yield lambda view: output.say(_line(view))
+        yield lambda view, now: output.say(_line(view, now))
 
 
 def _look(store: Store, name: str) -> CampaignView:
@@ -80,13 +87,53 @@ def _look(store: Store, name: str) -> CampaignView:
         return queries.campaign_view(tx, name)
 
 
-def _line(view: CampaignView) -> str:
+class Ahead:
+    """Looks ahead now and then: what takes long to lay out is laid out seldom."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._eta: Eta | None = None
+        self._again_us = 0
+
+    @property
+    def due(self) -> bool:
+        return self._clock.monotonic_us() >= self._again_us
+
+    def look(self, view: CampaignView) -> CampaignView:
+        if view.campaign.state is not CampaignState.RUNNING:
+            return view
+        if self.due:
+            began_us = self._clock.monotonic_us()
+            with self._store.read() as tx:
+                self._eta = queries.with_eta(tx, view, self._clock.now()).eta
+            took_us = self._clock.monotonic_us() - began_us
+            self._again_us = began_us + max(AHEAD_EVERY_US, RESTS * took_us)
+        return replace(view, eta=self._eta)
+
+
+def _line(view: CampaignView, now: Instant) -> str:
     told = [f"{count} {state}" for state, count in view.counts.items() if count]
     stopped = f" ({output.stop_text(view.stopped)})" if view.stopped is not None else ""
-    return f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}{stopped}"
+    ahead = _eta_lines(view.eta, now) if view.eta is not None else []
+    counts = f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}{stopped}"
+    return "; ".join([counts, *ahead])
 
 
-def _picture(view: CampaignView) -> RenderableType:
+def _eta_lines(ahead: Eta, now: Instant) -> list[str]:
+    """When it will be done, and what it waits for meanwhile."""
+    told = []
+    if ahead.finish_at is not None:
+        told.append(f"done about {output.until_text(ahead.finish_at, now, ahead.zone)}")
+    if ahead.waits_for and ahead.next_at is not None:
+        at = output.soon_text(ahead.next_at, now, ahead.zone)
+        told.append(f"next {at} from {ahead.account}: {ahead.waits_for}")
+    if ahead.stuck:
+        told.append(f"{ahead.stuck} cannot go: {ahead.stuck_why}")
+    return told
+
+
+def _picture(view: CampaignView, now: Instant) -> RenderableType:
     campaign = view.campaign
     told = f": {output.tame(campaign.reason)}" if campaign.reason else ""
     heading = Text.assemble(
@@ -102,6 +149,9 @@ def _picture(view: CampaignView) -> RenderableType:
         Text(f"{share}% ({done} of {view.total})"),
     )
     lines: list[RenderableType] = [heading, bar, Text(), _states(view)]
+    if view.eta is not None:
+        lines.append(Text())
+        lines += [Text(output.tame(line)) for line in _eta_lines(view.eta, now)]
     if view.stopped is not None:
         lines += [Text(f"\n{output.tame(output.stop_text(view.stopped))}", style="red")]
     lines += [Text(f"\n{run.summary}") for run in view.runs if run.summary]

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paceline.cli import output, shapes
+from paceline.cli.alerts import say_alerts
+from paceline.cli.alerts import shape as alert_shape
 from paceline.cli.campaign_export import write_csv, write_json_lines, writing_to
 from paceline.cli.campaign_file import read_campaign
 from paceline.cli.campaign_status import show_status, watch_status
-from paceline.cli.options import AsJson, CampaignName, Reason, Yes
+from paceline.cli.limits import after_cancel
+from paceline.cli.options import AsJson, CampaignName, Key, Reason, Yes
 from paceline.cli.surroundings import database_of, looked_into, opened
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
-from paceline.core.states import DeliveryState
-from paceline.engine import queries
+from paceline.core.states import CampaignState, DeliveryState
+from paceline.engine import launching, queries
+from paceline.engine.alerts import concerning
 from paceline.engine.commands import campaigns
+from paceline.engine.commands.retrying import retry_failed
+from paceline.engine.planning import RunPlan
+
+if TYPE_CHECKING:
+    from paceline.app import App
 
 BULK = 1_000
 """Deliveries from which on the database's statistics are worth refreshing."""
@@ -33,6 +42,7 @@ def create(
     ctx: typer.Context,
     file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="A TOML file.")],
     launch: Annotated[bool, typer.Option("--launch", help="Launch it at once.")] = False,
+    key: Key = None,
 ) -> None:
     """Create a campaign from a file.
 
@@ -41,7 +51,7 @@ def create(
     \b
         name = "spring"
         accounts = ["sales", "team"]
-        audience = "people.csv"     # has a column "address"
+        audience = "people.csv"     # has a column "address"; or an audience
         [[parts]]
         text = "Hello {{ first_name }}"
         [[parts]]
@@ -53,22 +63,43 @@ def create(
         now = house.clock.now()
         with house.store.write() as tx:
             try:
+                written = written.with_people(tx, house.providers)
                 spec = written.stored_spec(tx, now)
-                campaigns.create(tx, spec, written.targets, house.providers, now)
+                campaign, new = campaigns.create_once(
+                    tx, spec, written.targets, house.providers, now, key
+                )
             except InputError as error:
                 raise error.within(str(file)) from None
-            if launch:
-                campaigns.launch(tx, spec.name, now)
+        if not new and (not launch or campaign.state is not CampaignState.DRAFT):
+            output.say(f"campaign {spec.name} exists under this key; it is {campaign.state}")
+            return
         if len(written.targets) >= BULK:
             house.store.analyse()
+        launched = _launched(house, spec.name) if launch else None
     doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
     many = f"{len(spec.accounts)} accounts" if len(spec.accounts) > 1 else spec.accounts[0]
     planned = output.plural(len(written.targets), "delivery", "deliveries")
     output.say(f"campaign {spec.name} created: {planned} on {many}{doubles}")
-    if launch:
-        output.say(f"launched; follow it with: paceline campaign status {spec.name} --watch")
-    else:
+    output.tell_unreachable(written.unreachable)
+    if launched is None:
         output.say(f"launch it with: paceline campaign launch {spec.name}")
+    else:
+        output.say(f"launched; {_finish(launched.plan)}")
+        output.say(f"follow it with: paceline campaign status {spec.name} --watch")
+
+
+def _launched(house: App, name: str) -> launching.Launched:
+    return launching.launch(house.store, name, house.clock.now(), house.providers)
+
+
+def _finish(plan: RunPlan) -> str:
+    """When it will be done, as far as can be told when it is launched."""
+    if plan.plan.finish_at is None:
+        return "nothing of it can be sent as things stand"
+    never = len(plan.nevers)
+    rest = f"; {output.plural(never, 'message', 'messages')} cannot be sent" if never else ""
+    done = output.until_text(plan.plan.finish_at, plan.plan.start_at, plan.plan.zone)
+    return f"by plan it is done {done}{rest}"
 
 
 @app.command("list")
@@ -107,10 +138,12 @@ def launch(ctx: typer.Context, name: CampaignName) -> None:
 
     Its deliveries leave as soon as their accounts allow.
     """
-    with opened(ctx) as house, house.store.write() as tx:
-        campaigns.launch(tx, name, house.clock.now())
-        running = queries.is_running(tx)
-    output.say(f"campaign {name} launched")
+    with opened(ctx) as house:
+        launched = _launched(house, name)
+        with house.store.read() as tx:
+            running = queries.is_running(tx)
+    output.say(f"campaign {name} launched; {_finish(launched.plan)}")
+    output.tell_unreachable(launched.unreachable)
     if not running:
         output.note(queries.NOBODY_RUNS)
 
@@ -144,8 +177,36 @@ def cancel(ctx: typer.Context, name: CampaignName, reason: Reason = None, yes: Y
             campaigns.cancel(tx, name, house.clock.now(), why)
         with house.store.read() as tx:
             counts = queries.campaign_view(tx, name).counts
-    sent, cancelled = counts[DeliveryState.SENT], counts[DeliveryState.CANCELLED]
-    output.say(f"campaign {name} cancelled: {sent} had been sent, {cancelled} will not be")
+        sent, cancelled = counts[DeliveryState.SENT], counts[DeliveryState.CANCELLED]
+        output.say(f"campaign {name} cancelled: {sent} had been sent, {cancelled} will not be")
+        after_cancel(house.store, name, house.clock.now())
+
+
+@app.command()
+def retry(
+    ctx: typer.Context,
+    name: CampaignName,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Those whose message failed for good.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Send again to exactly those who did not get it.
+
+    Whoever got the message is not written to again. What may have arrived is left alone: see
+    'paceline unknown list'.
+    """
+    if not failed:
+        raise InputError("say what is to be sent again", key="retry", hint="Add --failed")
+    output.confirm(f"Send campaign {name} again to those whose message failed?", yes=yes)
+    with opened(ctx) as house, house.store.write() as tx:
+        done = retry_failed(tx, name, house.clock.now())
+    again = output.plural(done.again, "message", "messages")
+    output.say(f"{again} of campaign {name} sent again" if done.again else "nothing has failed")
+    if done.gone:
+        output.note(f"{done.gone} stay failed: their account was removed")
+    if done.unknown:
+        output.note(f"{done.unknown} may have arrived and are left alone: paceline unknown list")
 
 
 @app.command()
@@ -162,10 +223,15 @@ def status(
             return
         with house.store.read() as tx:
             view = queries.campaign_view(tx, name)
+            now = house.clock.now()
+            view = queries.with_eta(tx, view, now)
+            found = concerning(tx, run_ids=[run.id for run in view.runs])
+            alerts = [alert_shape(tx, alert) for alert in found]
     if as_json:
-        output.say_json(shapes.campaign_view(view))
+        output.say_json({**shapes.campaign_view(view), "alerts": alerts})
     else:
-        show_status(view)
+        say_alerts(found)
+        show_status(view, now)
 
 
 @app.command()

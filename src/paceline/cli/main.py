@@ -17,12 +17,19 @@ import typer
 from paceline import __version__
 from paceline.cli import (
     accounts,
+    alerts,
+    audiences,
     campaigns,
     control,
     doubts,
+    history,
+    limits,
+    people,
+    plan,
     policies,
     sending,
     service,
+    signals,
     simulate,
     why,
 )
@@ -46,10 +53,19 @@ app.command()(service.up)
 app.command()(service.demo)
 app.add_typer(accounts.app, name="account")
 app.add_typer(policies.app, name="policy")
+app.add_typer(audiences.app, name="audience")
+app.add_typer(people.contact, name="contact")
+app.add_typer(people.suppress, name="suppress")
+app.add_typer(history.app, name="history")
 app.add_typer(campaigns.app, name="campaign")
+app.command()(plan.plan)
 app.command()(sending.send)
 app.add_typer(doubts.app, name="unknown")
 app.command()(why.why)
+app.add_typer(limits.app, name="limits")
+app.command()(alerts.alerts)
+app.add_typer(alerts.app, name="alert")
+app.add_typer(signals.app, name="signals")
 app.command()(simulate.simulate)
 app.command()(control.verify)
 app.command("stop-all")(control.stop_all)
@@ -73,6 +89,7 @@ def surroundings(
     \b
         paceline demo                                          see it work
         paceline account add sales --provider sandbox --policy cold-email
+        paceline plan spring.toml                              when is it done?
         paceline campaign create -f spring.toml --launch
         paceline up                                            send
         paceline why sales                                     why not now?

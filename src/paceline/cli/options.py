@@ -11,3 +11,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 AccountName = Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name.")]
 CampaignName = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign's name.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why, for whoever looks later.")]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", help="A name of your own for this wish: asked twice, it is done once."),
+]

@@ -21,6 +21,7 @@ from rich.text import Text
 from paceline.core.durations import print_duration
 from paceline.core.errors import InputError
 from paceline.core.instants import HOUR, MILLISECOND, SECOND, Instant, local_text
+from paceline.engine.people import Unreachable
 from paceline.engine.queries import GO_ON, Stop
 
 WIDE = 160
@@ -201,6 +202,17 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
+def tell_unreachable(found: Sequence[Unreachable], shown: int = 5) -> None:
+    """Members of an audience who get nothing, so that nobody is left out in silence."""
+    if not found:
+        return
+    say(f"{plural(len(found), 'person', 'people')} of the audience cannot be reached:")
+    for entry in found[:shown]:
+        say(f"  {entry.who} {entry.why}")
+    if len(found) > shown:
+        say(f"  and {len(found) - shown} more")
+
+
 def plural(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
@@ -217,3 +229,17 @@ def progress(what: str, *, total: int) -> Iterator[Callable[[], None]]:
     ) as bar:
         number = bar.add_task(what, total=total)
         yield lambda: bar.advance(number)
+
+
+@contextmanager
+def reading(what: str, *, total: int) -> Iterator[Callable[[int], None]]:
+    """The same while a file is read; it is told how many bytes have been."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    watched = sys.stderr.isatty()
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, disable=not watched
+    ) as bar:
+        number = bar.add_task(what, total=total)
+        yield lambda position: bar.update(number, completed=position)

@@ -11,7 +11,7 @@ import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.campaign_file import read_media
-from paceline.cli.options import AccountName, AsJson
+from paceline.cli.options import AccountName, AsJson, Key
 from paceline.cli.surroundings import opened
 from paceline.cli.why import verdict_line
 from paceline.core.durations import parse_duration
@@ -49,6 +49,7 @@ def send(
     patience: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="How long --wait waits.")
     ] = "60s",
+    key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Send one message now, as soon as the account's limits allow.
@@ -67,7 +68,7 @@ def send(
             now = house.clock.now()
             content = Content((_part(tx, text, subject, media, now),))
             delivery_id = campaigns.send_direct(
-                tx, account, to, content, action, now, providers=house.providers
+                tx, account, to, content, action, now, providers=house.providers, key=key
             )
             running = queries.is_running(tx)
         if not as_json:

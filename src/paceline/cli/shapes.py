@@ -5,14 +5,17 @@ Described for users in ``docs/command-line.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from paceline.core.instants import Instant, iso
 from paceline.core.model import Go, Refuse, Verdict, Wait
 from paceline.core.states import DeliveryState
+from paceline.engine.planning import Eta
 from paceline.engine.ports import Account, Delivery, Event, Run
 from paceline.engine.queries import AccountView, CampaignView, Stop, Why
+
+MASK = "(secret)"
 
 
 def instant(at: Instant | None) -> str | None:
@@ -45,9 +48,9 @@ def account(found: Account, stopped: Stop | None) -> dict[str, Any]:
     }
 
 
-def account_view(view: AccountView) -> dict[str, Any]:
+def account_view(view: AccountView, secrets: Collection[str]) -> dict[str, Any]:
     return account(view.account, view.stopped) | {
-        "options": dict(view.account.settings),
+        "options": options(view.account.settings, secrets),
         "limits": view.policy.to_mapping(),
         "zone": view.policy.day_zone,
         "used": {"day": dict(view.usage.day), "week": dict(view.usage.week)},
@@ -59,6 +62,11 @@ def account_view(view: AccountView) -> dict[str, Any]:
         },
         "events": [event(entry) for entry in view.events],
     }
+
+
+def options(settings: Mapping[str, Any], secrets: Collection[str]) -> dict[str, Any]:
+    """A provider's settings, with a mask in place of every secret that was given."""
+    return {key: MASK if key in secrets and value else value for key, value in settings.items()}
 
 
 def event(entry: Event) -> dict[str, Any]:
@@ -94,6 +102,21 @@ def campaign_view(view: CampaignView) -> dict[str, Any]:
         "launched_at": instant(campaign.launched_at),
         "finished_at": instant(campaign.finished_at),
         "stopped": stop(view.stopped),
+        "eta": eta(view.eta),
+    }
+
+
+def eta(ahead: Eta | None) -> dict[str, Any] | None:
+    if ahead is None:
+        return None
+    return {
+        "finish": instant(ahead.finish_at),
+        "left": ahead.left,
+        "next": instant(ahead.next_at),
+        "account": ahead.account,
+        "waits_for": ahead.waits_for,
+        "stuck": ahead.stuck,
+        "stuck_why": ahead.stuck_why,
     }
 
 

@@ -111,6 +111,7 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
     file = read_campaign(path)
     with opened(ctx) as house, house.store.read() as tx:
         accounts = [find(tx, name) for name in file.spec.accounts]
+        file = file.with_people(tx, house.providers)
     with output.progress("forecasts", total=2 * seeds) as advance:
         result = forecast(
             file.spec,

@@ -8,6 +8,8 @@ import typer
 from rich.text import Text
 
 from paceline.cli import output, shapes
+from paceline.cli.alerts import say_alerts
+from paceline.cli.alerts import shape as alert_shape
 from paceline.cli.options import AsJson
 from paceline.cli.surroundings import looked_into
 from paceline.core.instants import Instant, local_text
@@ -15,6 +17,7 @@ from paceline.core.model import Go, Refuse, Wait
 from paceline.core.pacer import GateView
 from paceline.core.policy import Policy
 from paceline.engine import queries
+from paceline.engine.alerts import concerning
 from paceline.engine.ports import Delivery
 from paceline.engine.queries import Why
 
@@ -35,9 +38,13 @@ def why(
     with looked_into(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         answer = queries.delivery_or_account(tx, about, now)
+        run_ids = [] if answer.delivery is None else [answer.delivery.run_id]
+        alerts = concerning(tx, account_ids=[answer.account.id], run_ids=run_ids)
+        told = [alert_shape(tx, alert) for alert in alerts]
     if as_json:
-        output.say_json(shapes.why(answer))
+        output.say_json({**shapes.why(answer), "alerts": told})
         return
+    say_alerts(alerts)
     output.say(_heading(answer))
     if not answer.settled:
         output.say()

@@ -26,6 +26,7 @@ from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Ask, Standing
 from paceline.core.policy import Batch, Frequency, Policy, Rate
+from paceline.core.signal_gate import SignalGate
 from paceline.core.states import AccountState
 from paceline.core.usage import Usage, gap_to_keep_us
 
@@ -106,6 +107,7 @@ class RateGate:
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
         throttled_at = usage.throttled_at
         slowed = throttled_at is not None and at < throttled_at + self.recover_us
+        slowed = slowed or usage.holds.left_at(at).ramp is not None
         return f"rate limit {self.rate}{' (slowed after a throttle)' if slowed else ''}"
 
 
@@ -204,13 +206,10 @@ class DailyGate:
         return NEVER
 
     def _cap(self, at: Instant, ask: Ask) -> int | None:
-        cap = self.policy.daily.get(ask.counted_as)
-        warmup = self.policy.warmup
-        if warmup is None or ask.reply:
-            return cap
-        day_index = (day_of(at, self.policy.day_zone) - self.warm_since).days
-        ramp = warmup.cap_on(day_index)
-        return ramp if cap is None else min(cap, ramp)
+        day_index = 0
+        if self.policy.warmup is not None:
+            day_index = (day_of(at, self.policy.day_zone) - self.warm_since).days
+        return self.policy.cap_on(ask.counted_as, day_index)
 
     def _ceiling(self, ask: Ask) -> int:
         """The most any day will ever allow."""
@@ -356,7 +355,7 @@ DELIVERY_GATES: tuple[Gate, ...] = (
 
 def account_gates(policy: Policy, standing: Standing) -> tuple[Gate, ...]:
     """The gates that this policy really has; one that could never shut is left out."""
-    gates: list[Gate] = [StatusGate(standing), HoldGate()]
+    gates: list[Gate] = [StatusGate(standing), HoldGate(), SignalGate()]
     if policy.hours is not None:
         gates.append(HoursGate(policy.hours))
     if policy.weekly:

@@ -30,7 +30,9 @@ _RATE = re.compile(
 _BATCH = re.compile(r"([0-9]{1,9})\s+then\s+(\S.*)")
 _DOUBLING = re.compile(r"(\S.*?)\s+doubling(?:\s+x([0-9]{1,4}))?")
 _PERCENT = re.compile(r"([0-9]{1,5})(?:\.([0-9]{1,2}))?\s*%")
-_WARMUP = re.compile(r"([0-9]{1,9})\s*\+\s*([0-9.]+\s*%)\s*/\s*day\s+to\s+([0-9]{1,9})")
+_WARMUP = re.compile(
+    r"(?:start\s+)?([0-9]{1,9})\s*,?\s*\+\s*([0-9.]+\s*%)\s*(?:/|a\s|per\s)\s*day,?\s+to\s+([0-9]{1,9})"
+)
 _COUNTED = re.compile(r"([0-9]{1,9})\s*/\s*([0-9a-z.]+)")
 
 
@@ -258,7 +260,8 @@ class Warmup:
 
     @classmethod
     def parse(cls, text: str) -> Warmup:
-        """Reads ``"20 +10%/day to 200"``."""
+        """Reads ``"20 +10%/day to 200"``, or the same as people say it: ``"start 20, +10 % a day
+        to 200"``."""
         match = _WARMUP.fullmatch(text.strip())
         if match is None:
             raise InputError(f"{text!r} is not a warm-up", hint="Write it like 20 +10%/day to 200")

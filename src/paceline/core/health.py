@@ -11,6 +11,7 @@ from typing import NamedTuple
 from paceline.core.instants import Instant
 from paceline.core.outcome import COUNTS_AS_FAILED, COUNTS_AS_SENT, Outcome
 from paceline.core.policy import Policy
+from paceline.core.tables import Throttle
 
 WINDOW_SIZE = 100
 BOUNCE_SAMPLES = 20
@@ -99,12 +100,16 @@ def throttled_interval_us(
     """The bucket's interval after a throttle: slower at first, back to normal after ``recover``.
 
     The way back is linear in the interval, so the pace never jumps; it is a pure function of the
-    instant of the last throttle, so a restart in between changes nothing.
+    instant at which the last throttle's wait is over, so a restart in between changes nothing.
     """
     if throttled_at is None:
         return interval_us
-    throttle = policy.throttle
-    left_us = throttled_at + throttle.recover_us - now
+    return slowed_interval_us(policy.throttle, interval_us, throttled_at, now)
+
+
+def slowed_interval_us(throttle: Throttle, interval_us: int, from_at: Instant, now: Instant) -> int:
+    """The same for any slow way back; before it begins it is as slow as it gets."""
+    left_us = from_at + throttle.recover_us - now
     if left_us <= 0:
         return interval_us
     if throttle.to is not None:

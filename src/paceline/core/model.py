@@ -64,8 +64,17 @@ class Content:
         return [part.to_mapping() for part in self.parts]
 
     @classmethod
-    def from_list(cls, raw: list[dict[str, Any]]) -> Content:
-        return cls(tuple(Part.from_mapping(entry) for entry in raw))
+    def from_list(cls, raw: list[dict[str, Any]], step: int = 1) -> Content:
+        """What one step says, of a list that may hold those of several."""
+        return cls(tuple(Part.from_mapping(entry) for entry in raw if entry.get("step", 1) == step))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A message that follows another, so long after that one was sent."""
+
+    after_us: int
+    content: Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,8 @@ class Target:
 
     address: str
     fields: Mapping[str, str] = field(default_factory=dict)
+    contact_id: int | None = None
+    """The person, where one is known: an address is only where they are reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,8 @@ class Ask(NamedTuple):
     recipient_hours: Hours | None = None
     contacted: tuple[Instant, ...] = ()
     """When this recipient was last written to, newest last: what the frequency gate counts."""
+    known: bool = True
+    """Whether the account has written to this recipient before; asked for only while it matters."""
 
     @property
     def counted_as(self) -> str:

@@ -20,6 +20,9 @@ HORIZON_US = 400 * DAY
 _PASSES = 20_000
 """Gates that open and shut every few minutes are followed for weeks; then we stop looking."""
 
+OWN_GATES = frozenset({"recipient-hours", "frequency"})
+"""Gates that concern one delivery only."""
+
 _GO = Go()
 
 
@@ -85,6 +88,19 @@ class Pacer:
         days = HORIZON_US // DAY
         why = f"no instant within {days} days suits every gate (last shut: {moved.name})"
         return Refuse("horizon", why)
+
+    def waits_alone(self, now: Instant, usage: Usage, ask: Ask, verdict: Wait) -> bool:
+        """Whether the delivery waits longer than others would have to that want the same: it steps
+        aside, and the next one is asked."""
+        if verdict.gate in OWN_GATES:
+            return True
+        if verdict.until_at is None or not (ask.recipient_hours or ask.contacted or not ask.known):
+            return False
+        plain = ask._replace(recipient_hours=None, contacted=(), known=True)
+        others = self.verdict(now, usage, plain)
+        if isinstance(others, Go):
+            return True
+        return isinstance(others, Wait) and others.until_at != verdict.until_at
 
     def token_at(self, now: Instant, usage: Usage) -> Instant:
         """When the next part of a delivery that has started may go: a token is all it needs.

@@ -17,6 +17,7 @@ from paceline.core.errors import InputError
 from paceline.core.grammar import Batch, Frequency, Ladder, Percent, Rate, Warmup
 from paceline.core.hours import HORIZON_DAYS, Hours
 from paceline.core.instants import HOUR, MINUTE, SECOND
+from paceline.core.model import REPLY
 from paceline.core.tables import (
     Adaptive,
     Breaker,
@@ -122,6 +123,20 @@ class Policy:
         """Whether sends are counted by the day or the week."""
         no_caps = self.daily is _NO_CAPS and self.weekly is _NO_CAPS
         return not no_caps or self.warmup is not None
+
+    def cap_on(self, action: str, day_index: int) -> int | None:
+        """The cap on a day's sends of one action, narrowed by the warm-up; day 0 is its first."""
+        cap = self.daily.get(action)
+        # Whoever is answered has written first: a reply needs no warming up.
+        if self.warmup is None or action == REPLY:
+            return cap
+        ramp = self.warmup.cap_on(day_index)
+        return ramp if cap is None else min(cap, ramp)
+
+    @property
+    def least_gap_us(self) -> int:
+        """The least that two paced sends are ever apart."""
+        return max(self.min_gap_us, self.spacing.low_us if self.spacing is not None else 0)
 
     def draw_gap_us(self, rng: Chance) -> int:
         """The gap to keep after a send: drawn from the spacing, never under the least gap."""

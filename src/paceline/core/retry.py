@@ -1,23 +1,25 @@
 """What follows from an outcome, for the delivery and for its account.
 
-By kind of outcome, as the design settles it: throttled waits for Retry-After or a minute and goes
-slower, unavailable waits twenty seconds, transient climbs the policy's ladder, permanent never
-comes back. The answer is a value; the lane carries it out in the settling transaction.
+For the delivery by kind of outcome, as the design settles it: throttled waits for Retry-After or a
+minute, unavailable waits twenty seconds, transient climbs the policy's ladder, permanent never
+comes back. For whoever else waits by the table of signals. The answer is a value; the lane carries
+it out in the settling transaction.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paceline.core.calendar import next_day_start
 from paceline.core.durations import print_duration
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
+from paceline.core.signals import DEFAULT_SIGNALS, Rule, Scope, doubled_us
+from paceline.core.tables import Throttle
 
 THROTTLE_WAIT_US = 60 * SECOND
 OUTAGE_WAIT_US = 20 * SECOND
-LONGEST_WAIT_US = 15 * MINUTE
 LONGEST_ASKED_US = 30 * DAY
 """What a provider may ask us to wait. Longer is a slip of its clock or of our reading of it."""
 ASK_AFTER_US = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 6 * HOUR)
@@ -34,24 +36,92 @@ class Consequence(NamedTuple):
     climbs: bool = False
     """Whether a rung of the retry ladder was used up."""
     hold_until_at: Instant | None = None
+    scope: Scope = Scope.ACCOUNT
+    """Whom the hold binds."""
     slows: bool = False
+    """Whether the policy's own slow way back follows the hold."""
+    ramp: Throttle | None = None
+    """Another slow way back that follows it."""
     account_event: str | None = None
     account_until_at: Instant | None = None
     suppresses: bool = False
+    pauses_run: bool = False
+    """Whether the campaign waits until somebody resumes it."""
+
+    @property
+    def fate(self) -> dict[str, Any]:
+        """What it makes of the delivery alone."""
+        names = ("event", "due_at", "reason", "climbs")
+        return {name: getattr(self, name) for name in names}
 
 
-_ACCEPTED = Consequence("accept")
+ACCEPTED = Consequence("accept")
+
+_WAIT_WITH_ACCOUNT = frozenset(
+    {
+        OutcomeKind.THROTTLED,
+        OutcomeKind.UNAVAILABLE,
+        OutcomeKind.EXHAUSTED,
+        OutcomeKind.UNAUTHORISED,
+    }
+)
+"""Answers after which the delivery itself is tried again when its account may send again."""
+
+_MAY_ASK = _WAIT_WITH_ACCOUNT - {OutcomeKind.UNAUTHORISED} | {OutcomeKind.BANNED}
+"""Answers that may say how long to wait, which then counts for more than the table."""
 
 
 def consequence(
-    outcome: Outcome, *, retries: int, setbacks: int, policy: Policy, now: Instant
+    outcome: Outcome,
+    *,
+    retries: int,
+    setbacks: int,
+    policy: Policy,
+    now: Instant,
+    rule: Rule | None = None,
 ) -> Consequence:
-    """What happens after ``outcome`` to a delivery that has used ``retries`` rungs already."""
-    kind = outcome.kind
-    if kind is OutcomeKind.ACCEPTED:
-        return _ACCEPTED
-    reason = outcome.reason or str(kind)
-    match kind:
+    """What happens after ``outcome`` to a delivery that has used ``retries`` rungs already.
+
+    ``rule`` is what the table of signals says about this answer (``signals.py``); without one, what
+    it says by default.
+    """
+    if outcome.kind is OutcomeKind.ACCEPTED:
+        return ACCEPTED
+    if rule is None:
+        rule = DEFAULT_SIGNALS.rule_for("", "", outcome)
+    own = _of_delivery(outcome, retries, setbacks, policy, now)
+    if rule is None or rule.lasts.nothing:
+        return _alone(own, outcome, retries, policy, now)
+    asked_us = _asked_us(outcome) if outcome.kind in _MAY_ASK else None
+    if rule.lasts.resumed and (asked_us is None or outcome.kind is not OutcomeKind.BANNED):
+        if rule.scope is Scope.CAMPAIGN:
+            return own._replace(pauses_run=True)
+        return own._replace(account_event="suspend")
+    until_at = rule.lasts.until_at(now, setbacks, policy.day_zone)
+    if asked_us is not None:
+        until_at = now + asked_us
+    assert until_at is not None, "a rule that holds nothing back was seen to before"
+    held = own._replace(
+        hold_until_at=until_at,
+        scope=rule.scope,
+        slows=rule.ramp.policy,
+        ramp=rule.ramp.throttle,
+    )
+    if rule.scope is not Scope.ACCOUNT:
+        # Those whom the hold does not bind go on; so does this one, when it may be tried again.
+        return held._replace(**_alone(own, outcome, retries, policy, now).fate)
+    if outcome.kind is OutcomeKind.BANNED:
+        # Held back as well as cooled down: a person may lift the state, but not the provider's ban.
+        return held._replace(account_event="cool_down", account_until_at=until_at)
+    return held._replace(due_at=until_at) if outcome.kind in _WAIT_WITH_ACCOUNT else held
+
+
+def _of_delivery(
+    outcome: Outcome, retries: int, setbacks: int, policy: Policy, now: Instant
+) -> Consequence:
+    """What an outcome makes of its own delivery, by its kind."""
+    reason = outcome.reason or str(outcome.kind)
+    match outcome.kind:
         case OutcomeKind.REJECTED:
             return Consequence("fail", reason=reason)
         case OutcomeKind.BOUNCED:
@@ -59,26 +129,30 @@ def consequence(
         case OutcomeKind.TRANSIENT:
             return _climb(reason, retries, policy, now)
         case OutcomeKind.THROTTLED:
-            wait_us = _wait_us(outcome, THROTTLE_WAIT_US, setbacks)
-            return Consequence(
-                "retry", now + wait_us, reason, hold_until_at=now + wait_us, slows=True
-            )
+            return Consequence("retry", now + _wait_us(outcome, THROTTLE_WAIT_US, setbacks), reason)
         case OutcomeKind.UNAVAILABLE:
-            wait_us = _wait_us(outcome, OUTAGE_WAIT_US, setbacks)
-            return Consequence("retry", now + wait_us, reason, hold_until_at=now + wait_us)
+            return Consequence("retry", now + _wait_us(outcome, OUTAGE_WAIT_US, setbacks), reason)
         case OutcomeKind.EXHAUSTED:
             asked_us = _asked_us(outcome)
             tomorrow_at = next_day_start(now, policy.day_zone)
-            until_at = tomorrow_at if asked_us is None else now + asked_us
-            return Consequence("retry", until_at, reason, hold_until_at=until_at)
-        case OutcomeKind.UNAUTHORISED:
-            return Consequence("retry", now, reason, account_event="suspend")
-        case OutcomeKind.BANNED:
-            return _banned(outcome, reason, now)
-        case OutcomeKind.WITHDRAWN:
-            return Consequence("retry", now, reason)
+            return Consequence("retry", tomorrow_at if asked_us is None else now + asked_us, reason)
         case OutcomeKind.UNKNOWN:
             return Consequence("lose", reason=reason)
+        case _:  # unauthorised, banned, withdrawn: nothing is wrong with the message
+            return Consequence("retry", now, reason)
+
+
+def _alone(
+    own: Consequence, outcome: Outcome, retries: int, policy: Policy, now: Instant
+) -> Consequence:
+    """The fate of a delivery whose account is not held back.
+
+    One that could be tried again at once would be, for ever and at full speed; so it climbs the
+    ladder like anything else that went wrong.
+    """
+    if outcome.kind in (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED):
+        return _climb(own.reason, retries, policy, now)
+    return own
 
 
 def next_ask_at(lost_at: Instant, now: Instant) -> Instant | None:
@@ -99,27 +173,10 @@ def _climb(reason: str, retries: int, policy: Policy, now: Instant) -> Consequen
     return Consequence("retry", now + delay_us, text, climbs=True)
 
 
-def _banned(outcome: Outcome, reason: str, now: Instant) -> Consequence:
-    """A ban with an end cools the account down; one without suspends it until a person looks."""
-    asked_us = _asked_us(outcome)
-    if asked_us is None:
-        return Consequence("retry", now, reason, account_event="suspend")
-    until_at = now + asked_us
-    # Held back as well as cooled down: a person may lift the state, but not the provider's ban.
-    return Consequence(
-        "retry",
-        now,
-        reason,
-        hold_until_at=until_at,
-        account_event="cool_down",
-        account_until_at=until_at,
-    )
-
-
 def _wait_us(outcome: Outcome, base_us: int, setbacks: int) -> int:
     """What the provider asked for; else the base, doubled for every setback in a row."""
     asked_us = _asked_us(outcome)
-    return min(base_us << min(setbacks, 10), LONGEST_WAIT_US) if asked_us is None else asked_us
+    return doubled_us(base_us, setbacks) if asked_us is None else asked_us
 
 
 def _asked_us(outcome: Outcome) -> int | None:

@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 
 from paceline.core.calendar import place_of
 from paceline.core.durations import Chance
-from paceline.core.health import WINDOW_SIZE, Window, adapted_gap_us, throttled_interval_us
-from paceline.core.instants import DAY, Instant
+from paceline.core.health import (
+    WINDOW_SIZE,
+    Window,
+    adapted_gap_us,
+    slowed_interval_us,
+    throttled_interval_us,
+)
+from paceline.core.holds import NO_HOLDS, Holds, decoded
+from paceline.core.instants import DAY, MILLISECOND, Instant
 from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
@@ -26,11 +33,13 @@ RUNS_REMEMBERED = 16
 LONGEST_HOLD_US = 30 * DAY
 """No hold is longer, so one that lies further ahead was made by a clock that was wrong."""
 
+COUNTED_AHEAD_US = 10 * MILLISECOND
+"""A call counts from a moment ahead of our last look at the clock, which is not wrong for it."""
+
 REASON_LENGTH = 300
 """Some providers answer with a whole web page. The checkpoint is written with every message."""
 
 _quoted = json.JSONEncoder().encode
-
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _NO_ATTEMPTS = Window()
@@ -61,7 +70,10 @@ class Usage(NamedTuple):
     setbacks: int = 0
     """Throttles and outages in a row: each doubles the wait."""
     throttled_at: Instant | None = None
+    """When the slow way back after a throttle begins: where its wait ends."""
     health: Mapping[int, Window] = _NOTHING
+    holds: Holds = NO_HOLDS
+    """What signals hold back beside the account as a whole."""
 
     def window_of(self, run_id: int) -> Window:
         return self.health.get(run_id, _NO_ATTEMPTS)
@@ -87,10 +99,11 @@ def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
     low_us = policy.spacing.low_us if policy.spacing is not None else 0
     drawn_us = max(usage.gap_us, low_us, policy.min_gap_us)
     gap_us = adapted_gap_us(policy, drawn_us, usage.window_of(ask.run_id))
-    if usage.throttled_at is None or usage.last_at is None:
+    slow = usage.throttled_at is not None or usage.holds.ramp is not None
+    if not slow or usage.last_at is None:
         return gap_us
     # Reckoned from the last send and not from now, or the gap would shrink while it is waited for.
-    slowed_us = throttled_interval_us(policy, drawn_us, usage.throttled_at, usage.last_at)
+    slowed_us = _slowed_us(usage, policy, drawn_us, usage.last_at)
     if policy.adaptive is not None:
         slowed_us = policy.adaptive.between.clamp(slowed_us)
     return max(gap_us, slowed_us)
@@ -110,6 +123,8 @@ def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
     used = _rolled(usage, policy, at)
     if used.hold_reason and used.hold_until_at <= at:
         used = used._replace(hold_reason="")
+    if used.holds is not NO_HOLDS:
+        used = used._replace(holds=used.holds.left_at(at))
     if policy.capped:
         action = ask.counted_as
         used = used._replace(day=_plus(used.day, action, 1), week=_plus(used.week, action, 1))
@@ -160,6 +175,7 @@ def settle(
         0 if accepted else usage.setbacks,
         usage.throttled_at,
         _remembered(usage.health, run_id, usage.window_of(run_id).after(outcome, limit)),
+        usage.holds,
     )
 
 
@@ -180,8 +196,12 @@ def hold(
         hold_until_at=until_at if longer else usage.hold_until_at,
         hold_reason=reason[:REASON_LENGTH] if longer else usage.hold_reason,
         setbacks=usage.setbacks + (not again),
-        throttled_at=throttled_at if throttled_at is not None else usage.throttled_at,
+        throttled_at=_later(throttled_at, usage.throttled_at),
     )
+
+
+def _later(one: Instant | None, other: Instant | None) -> Instant | None:
+    return max((at for at in (one, other) if at is not None), default=None)
 
 
 def forget_run(usage: Usage, run_id: int) -> Usage:
@@ -220,7 +240,7 @@ def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
     if usage.last_at is None:
         return _without_future(usage, policy, now)
     ahead_us = usage.last_at - now
-    if ahead_us <= 0:
+    if ahead_us <= COUNTED_AHEAD_US:
         return usage
     return usage._replace(
         tat_at=usage.tat_at - ahead_us,
@@ -228,6 +248,7 @@ def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
         # A hold may have been made by the right clock: too long is safe, too short is not.
         hold_until_at=min(usage.hold_until_at, now + LONGEST_HOLD_US),
         throttled_at=None if usage.throttled_at is None else min(usage.throttled_at, now),
+        holds=usage.holds.not_beyond(now + LONGEST_HOLD_US),
     )
 
 
@@ -249,6 +270,7 @@ def moved_with_the_clock(usage: Usage, by_us: int) -> Usage:
         last_at=None if usage.last_at is None else usage.last_at + by_us,
         hold_until_at=usage.hold_until_at + max(0, by_us),
         throttled_at=None if usage.throttled_at is None else usage.throttled_at + by_us,
+        holds=usage.holds.moved_ahead(by_us),
     )
 
 
@@ -275,7 +297,7 @@ def encode(usage: Usage) -> dict[str, Any]:
 
     The caps' counts are left out: the ledger is asked for them, and a cap bounds what is asked.
     """
-    return {
+    raw: dict[str, Any] = {
         "tat_at": usage.tat_at,
         "last_at": usage.last_at,
         "gap_us": usage.gap_us,
@@ -289,6 +311,8 @@ def encode(usage: Usage) -> dict[str, Any]:
         "throttled_at": usage.throttled_at,
         "health": {str(run): [f"{w.bits:x}", w.size] for run, w in usage.health.items()},
     }
+    # Nearly always there are none, and checkpoints from before there were any must do.
+    return raw if usage.holds is NO_HOLDS else raw | {"holds": usage.holds.encoded()}
 
 
 def to_json(usage: Usage) -> str:
@@ -298,12 +322,13 @@ def to_json(usage: Usage) -> str:
     throttled_at = "null" if usage.throttled_at is None else usage.throttled_at
     reason = _quoted(usage.hold_reason) if usage.hold_reason else '""'
     health = ",".join([f'"{run}":["{w.bits:x}",{w.size}]' for run, w in usage.health.items()])
+    holds = "" if usage.holds is NO_HOLDS else f',"holds":{_quoted(usage.holds.encoded())}'
     return (
         f'{{"tat_at":{usage.tat_at},"last_at":{last_at},"gap_us":{usage.gap_us},'
         f'"batch_position":{usage.batch_position},"day_at":{usage.day_at},'
         f'"day_sends":{usage.day_sends},"day_bounces":{usage.day_bounces},'
         f'"hold_until_at":{usage.hold_until_at},"hold_reason":{reason},'
-        f'"setbacks":{usage.setbacks},"throttled_at":{throttled_at},"health":{{{health}}}}}'
+        f'"setbacks":{usage.setbacks},"throttled_at":{throttled_at},"health":{{{health}}}{holds}}}'
     )
 
 
@@ -311,7 +336,7 @@ def decode(raw: Mapping[str, Any]) -> Usage:
     """Usage from its checkpoint; the caps' counts are then taken from the ledger."""
     written = raw.get("health", {})
     health = {int(run): Window(int(bits, 16), size) for run, (bits, size) in written.items()}
-    return Usage(**{**raw, "health": health})
+    return Usage(**{**raw, "health": health, "holds": decoded(raw.get("holds", {}))})
 
 
 def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
@@ -319,7 +344,16 @@ def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
     rate = policy.rate
     if rate is None:
         return 0
-    return throttled_interval_us(policy, rate.interval_us, usage.throttled_at, at)
+    return _slowed_us(usage, policy, rate.interval_us, at)
+
+
+def _slowed_us(usage: Usage, policy: Policy, interval_us: int, at: Instant) -> int:
+    """An interval as long as the slowest way back makes it."""
+    holds = usage.holds
+    slowed_us = throttled_interval_us(policy, interval_us, usage.throttled_at, at)
+    if holds is NO_HOLDS or holds.ramp is None:
+        return slowed_us
+    return max(slowed_us, slowed_interval_us(holds.ramp, interval_us, holds.ramp_at, at))
 
 
 def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:

@@ -13,9 +13,10 @@ from functools import lru_cache
 
 from paceline.core.hours import Hours
 from paceline.core.instants import SECOND, Instant
-from paceline.core.model import Ask, Content
+from paceline.core.model import Ask, Content, Wait
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
+from paceline.engine.pooling import LOOK_AGAIN_US, Claims
 from paceline.engine.ports import Delivery, Journal, Run, Tx
 
 PAGE = 8
@@ -35,12 +36,29 @@ def parsed_hours(text: str) -> Hours:
     return Hours.parse(text)
 
 
+def contacted(
+    tx: Tx, deliveries: Sequence[Delivery], since_at: Instant
+) -> dict[str, tuple[Instant, ...]]:
+    """When the people these go to were written to since then, by their targets."""
+    people = {row.target: row.contact_id for row in deliveries if row.contact_id is not None}
+    return tx.deliveries.contacted([row.target for row in deliveries], since_at, people)
+
+
 class RunQueue:
     """One run's waiting deliveries on one account, read ahead a page at a time."""
 
-    def __init__(self, run: Run, account_id: int, policy: Policy, journal: Journal | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        account_id: int,
+        policy: Policy,
+        journal: Journal | None,
+        claims: Claims | None = None,
+    ) -> None:
+        """``claims`` are what the lanes of this process are after, of deliveries that are nobody's;
+        without them none of those are read."""
         self.run = run
-        self.content = Content.from_list(run.content) if run.content else None
+        self._contents: dict[int, Content] = {}
         self.window = parsed_hours(run.window) if run.window else None
         self.served = 0
         self.closing_checked = False
@@ -48,12 +66,14 @@ class RunQueue:
         self._account_id = account_id
         self._frequency = policy.per_recipient
         self._journal = journal
+        self._claims = claims if run.pooled else None
         # The next one is the last: a list takes a tenth of the room of what has two ends.
         self._page: list[Delivery] = []
         self._size = PAGE
         self._read_at: Instant = 0
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
+        self._put_off: Wait | None = None
         self._expected: list[Instant] = []
 
     @property
@@ -75,6 +95,28 @@ class RunQueue:
     def pop(self) -> None:
         self._page.pop()
 
+    def put_back(self, until_at: Instant) -> bool:
+        """Let go of a delivery that is nobody's and cannot go from here before ``until_at``."""
+        delivery = self.first
+        if delivery is None or delivery.account_id is not None:
+            return False
+        self._page.clear()
+        self._next_due_at = until_at
+        return True
+
+    def put_off(self, verdict: Wait) -> None:
+        """Everything that was due was moved to where the verdict says, and waits for that."""
+        self.forget()
+        self._put_off = verdict
+
+    def waits_for(self, now: Instant) -> Wait | None:
+        """What nothing of this run is due for the sake of; None if it is only not due yet."""
+        verdict = self._put_off
+        until_at = None if verdict is None else verdict.until_at
+        if until_at is None or until_at <= now or until_at != self.next_due_at:
+            return None
+        return verdict
+
     def forget(self) -> None:
         """Something changed outside: what was read ahead may be stale."""
         self._page.clear()
@@ -91,12 +133,13 @@ class RunQueue:
             return True
         return not self._page and self._next_due_at is not None and self._next_due_at <= now
 
-    async def contacted_anew(self, target: str, now: Instant) -> bool:
-        """Whether somebody has written to this target since the page was read."""
+    async def contacted_anew(self, delivery: Delivery, now: Instant) -> bool:
+        """Whether somebody has written to this recipient since the page was read."""
         if self._frequency is None or self._journal is None:
             return False
         since_at = now - self._frequency.per_us
-        found = await self._journal.read(lambda tx: tx.deliveries.contacted([target], since_at))
+        found = await self._journal.read(lambda tx: contacted(tx, [delivery], since_at))
+        target = delivery.target
         instants = found.get(target, ())
         if instants[-1:] == self.contacted.get(target, ())[-1:]:
             return False
@@ -109,12 +152,12 @@ class RunQueue:
         quick = 0 <= now - self._read_at < QUICK_US
         self._size = LARGEST_PAGE if quick else PAGE
         self._read_at = now
-        rows, next_due_at, contacted = await self._journal.read(lambda tx: self._read(tx, now))
+        rows, next_due_at, found = await self._journal.read(lambda tx: self._read(tx, now))
         self._page = rows[::-1]
         while self._expected and (not rows or self._expected[0] <= now):
             heapq.heappop(self._expected)
         self._next_due_at = next_due_at
-        self.contacted = contacted
+        self.contacted = found
 
     def _read(
         self, tx: Tx, now: Instant
@@ -123,18 +166,37 @@ class RunQueue:
         next_due_at: Instant | None = now
         if not rows:
             next_due_at = tx.path.next_due_at(self._account_id, self.run.id)
-        contacted: Mapping[str, tuple[Instant, ...]] = {}
+            if self._claims is not None:
+                rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
+        found: Mapping[str, tuple[Instant, ...]] = {}
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
-            contacted = tx.deliveries.contacted([row.target for row in rows], since_at)
-        return rows, next_due_at, contacted
+            found = contacted(tx, rows, since_at)
+        return rows, next_due_at, found
+
+    def _pooled(
+        self, tx: Tx, claims: Claims, now: Instant, own_at: Instant | None
+    ) -> tuple[list[Delivery], Instant | None]:
+        """One delivery of those that are nobody's, so that others need not wait for the rest."""
+        free = tx.path.pooled(self.run.id, now, PAGE + len(claims))
+        picked = claims.pick(free, self._account_id, now)
+        if picked is not None:
+            return [picked], now
+        if free:
+            return [], now + LOOK_AGAIN_US
+        due = [at for at in (own_at, tx.path.next_pooled_at(self.run.id)) if at is not None]
+        return [], min(due, default=None)
 
     def content_of(self, delivery: Delivery) -> Content:
         if delivery.content is not None:
             return Content.from_list(delivery.content)
-        if self.content is None:
-            raise LookupError(f"delivery {delivery.id} has no content, nor has its campaign")
-        return self.content
+        content = self._contents.get(delivery.step)
+        if content is None:
+            if not self.run.content:
+                raise LookupError(f"delivery {delivery.id} has no content, nor has its campaign")
+            content = Content.from_list(self.run.content, delivery.step)
+            self._contents[delivery.step] = content
+        return content
 
     def ask(self, delivery: Delivery, content: Content) -> Ask:
         """The delivery as the gates see it."""
@@ -166,11 +228,12 @@ class Agenda:
         policy: Policy,
         journal: Journal | None,
         served: Sequence[int] = (),
+        claims: Claims | None = None,
     ) -> None:
         """``served`` are the runs that had their turn already, the latest last: reading the agenda
         anew must not begin the round anew, or the first run would have every turn."""
         self._queues = {
-            run.id: RunQueue(run, account_id, policy, journal)
+            run.id: RunQueue(run, account_id, policy, journal, claims)
             for run in runs
             if run.state in SERVED
         }

@@ -53,13 +53,35 @@ def check_capabilities(
         raise InputError(f"a {action.replace('_', ' ')} has one part only", key="parts")
 
 
+def check_steps(account: Account, action: str, steps: int, providers: Providers) -> None:
+    """What can be said to a person only once, an invitation, has no second step."""
+    able = providers.get(account.provider).capabilities_of(account.settings)
+    if steps > 1 and action in able.single_part:
+        raise InputError(
+            f"a {action.replace('_', ' ')} is sent to a person once, and nothing of its kind "
+            "can follow it",
+            key="steps",
+            hint="Send what follows as a campaign of its own, with action = 'message'",
+        )
+
+
 def check_media(tx: Tx, content: Content) -> None:
     for number, part in enumerate(content.parts, start=1):
         if part.media and tx.media.get(part.media) is None:
             raise InputError(f"no file '{part.media}' is stored", key=f"parts[{number}].media")
 
 
-def check_variables(content: Content, targets: Sequence[Target]) -> None:
+def longest_text(accounts: Sequence[Account], action: str, providers: Providers) -> int | None:
+    """How long a text may be that any of these accounts can send; None where nobody minds."""
+    able = [providers.get(one.provider).capabilities_of(one.settings) for one in accounts]
+    return min(
+        (can.longest_text[action] for can in able if action in can.longest_text), default=None
+    )
+
+
+def check_variables(
+    content: Content, targets: Sequence[Target], longest: int | None = None
+) -> None:
     """Every template is filled in for every target now, so that none fails at night."""
     needed = content_variables(content)
     for target in targets:
@@ -72,7 +94,13 @@ def check_variables(content: Content, targets: Sequence[Target]) -> None:
             )
         for number, part in enumerate(content.parts, start=1):
             try:
-                render_part(part, target.address, target.fields)
+                rendered = render_part(part, target.address, target.fields)
             except InputError as error:
                 reason = f"for target {target.address}: {error.reason}"
                 raise InputError(reason, key=f"parts[{number}]") from None
+            if longest is not None and len(rendered.text) > longest:
+                raise InputError(
+                    f"for target {target.address}: {len(rendered.text)} characters, "
+                    f"and the provider takes {longest}",
+                    key=f"parts[{number}].text",
+                )

@@ -7,42 +7,59 @@ edge. Every complaint names the key.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from paceline.core.address import canonical
 from paceline.core.calendar import day_start_of, next_day_start
-from paceline.core.calendar import zone as zone_of
 from paceline.core.durations import parse_duration, print_duration
 from paceline.core.errors import InputError
-from paceline.core.hours import Hours
+from paceline.core.hours import HORIZON_DAYS, Hours
 from paceline.core.instants import Instant, iso, parse_instant
-from paceline.core.model import REPLY, AtClose, Content, Part, Target
-from paceline.core.nearest import did_you_mean
-from paceline.core.template import variables
-from paceline.core.week import parse_week
+from paceline.core.model import AtClose, Content, Part, Step, Target
+from paceline.engine.spec_parts import parts_of, steps_of
+from paceline.engine.spec_values import (
+    accounts_of,
+    action_of,
+    choice_of,
+    days_of,
+    duration_of,
+    hours_of,
+    instant_of,
+    name_of,
+    recipient_hours_of,
+    refuse_unknown,
+    whole_of,
+    zone_of,
+)
 
-Assignment = Literal["fixed", "round_robin"]
+Assignment = Literal["fixed", "round_robin", "pooled"]
+BeforeOpen = Literal["hold", "send"]
 
 KEYS = (
     "name",
     "accounts",
+    "pool",
     "assignment",
     "action",
     "audience",
     "targets",
     "parts",
+    "steps",
     "window",
     "at_close",
+    "before_open",
     "start_at",
+    "spread",
     "zone",
     "expire_after",
     "recipient_hours",
     "priority",
 )
-LONGEST_NAME = 200
+AUDIENCE_KEYS = ("audience", "audience_revision")
+"""What a campaign keeps of the stored audience it was made from."""
 _STEERING = ("Cc", "Zl", "Zp")
-PART_KEYS = ("text", "subject", "html", "media", "caption")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,9 @@ class Timing:
     at_close: AtClose = "resume"
     start_at: Instant | None = None
     expire_after_us: int | None = None
+    before_open: BeforeOpen = "hold"
+    spread_days: int = 1
+    zone: str = "UTC"
 
     @classmethod
     def stored(cls, settings: Mapping[str, Any]) -> Timing:
@@ -64,7 +84,35 @@ class Timing:
             at_close=settings.get("at_close", "resume"),
             start_at=parse_instant(start_at) if start_at else None,
             expire_after_us=parse_duration(expire_after) if expire_after else None,
+            before_open=settings.get("before_open", "hold"),
+            spread_days=settings.get("spread_days", 1),
+            zone=settings.get("zone", "UTC"),
         )
+
+    def starts(self, at: Instant, count: int) -> Iterator[Instant]:
+        """Before when each of so many deliveries must not go: an even share of every day."""
+        days = self._days(max(self.start_at or at, at))
+        for position in range(count):
+            yield days[position * len(days) // count]
+
+    def start_of(self, at: Instant, position: int, count: int) -> Instant:
+        """The same for one of them."""
+        days = self._days(max(self.start_at or at, at))
+        return days[position * len(days) // count]
+
+    def _days(self, start_at: Instant) -> list[Instant]:
+        """When sending begins on each of the days it is spread over: those on which the window
+        opens at all."""
+        days, day_at = [start_at], next_day_start(start_at, self.zone)
+        for _ in range(HORIZON_DAYS):
+            if len(days) == self.spread_days:
+                break
+            ends_at = next_day_start(day_at, self.zone)
+            opens_at = day_at if self.window is None else self.window.next_open(day_at)
+            if opens_at is not None and opens_at < ends_at:
+                days.append(opens_at)
+            day_at = ends_at
+        return days
 
     def window_on(self, at: Instant) -> tuple[Instant | None, Instant | None]:
         """When a run that must end with its window opens and closes; None where it resumes.
@@ -84,7 +132,7 @@ class Timing:
         while (again_at := self.window.next_open(closes_at)) is not None and again_at < end_at:
             # Hours that touch at midnight are one stretch, but this run is over with its day.
             closes_at = min(self.window.closes_at(again_at), end_at)
-        return opens_at, closes_at
+        return (None if self.before_open == "send" else opens_at), closes_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +150,106 @@ class CampaignSpec:
     expire_after_us: int | None = None
     recipient_hours: str | None = None
     priority: int = 0
+    steps: tuple[Step, ...] = ()
+    """What follows the first message, each so long after the one before it was sent."""
+    before_open: BeforeOpen = "hold"
+    spread_days: int = 1
+    zone: str = "UTC"
+    audience: Mapping[str, Any] = field(default_factory=dict)
+    """The stored audience it was made from, and its revision, where there was one."""
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> CampaignSpec:
-        _known(raw, KEYS, "")
-        zone = _zone(raw)
-        assignment = _choice(raw, "assignment", "round_robin", get_args(Assignment))
+        refuse_unknown(raw, KEYS, "")
+        raw = _with_pool(raw)
+        zone = zone_of(raw)
+        assignment = choice_of(raw, "assignment", "round_robin", get_args(Assignment))
+        first, steps = steps_of(raw) if "steps" in raw else (parts_of(raw, "parts"), ())
         spec = cls(
-            name=_name(raw),
-            accounts=_accounts(raw, assignment),
-            content=Content(tuple(_parts(raw))),
+            name=name_of(raw),
+            accounts=accounts_of(raw, assignment),
+            content=Content(tuple(first)),
             assignment=assignment,
-            action=_action(raw),
-            window=_hours(raw, "window", zone),
-            at_close=_choice(raw, "at_close", "resume", get_args(AtClose)),
-            start_at=_instant(raw, "start_at", zone),
-            expire_after_us=_duration(raw, "expire_after"),
-            recipient_hours=_recipient_hours(raw),
-            priority=_whole(raw, "priority"),
+            action=action_of(raw),
+            window=hours_of(raw, "window", zone),
+            at_close=choice_of(raw, "at_close", "resume", get_args(AtClose)),
+            start_at=instant_of(raw, "start_at", zone),
+            expire_after_us=duration_of(raw, "expire_after"),
+            recipient_hours=recipient_hours_of(raw),
+            priority=whole_of(raw, "priority"),
+            steps=steps,
+            before_open=choice_of(raw, "before_open", "hold", get_args(BeforeOpen)),
+            spread_days=days_of(raw, "spread"),
+            zone=zone,
         )
-        if spec.at_close == "skip" and spec.window is None:
-            raise InputError("'skip' needs a window that closes", key="at_close")
+        _check_together(spec)
         return spec
+
+    @classmethod
+    def stored(
+        cls, name: str, content: list[dict[str, Any]], settings: Mapping[str, Any]
+    ) -> CampaignSpec:
+        """A campaign as it is kept, read back."""
+        timing = Timing.stored(settings)
+        steps = tuple(
+            Step(parse_duration(after), Content.from_list(content, number))
+            for number, after in enumerate(settings.get("steps", ()), start=2)
+        )
+        return cls(
+            name=name,
+            accounts=tuple(settings["accounts"]),
+            content=Content.from_list(content),
+            assignment=settings["assignment"],
+            action=settings["action"],
+            window=timing.window,
+            at_close=timing.at_close,
+            start_at=timing.start_at,
+            expire_after_us=timing.expire_after_us,
+            recipient_hours=settings.get("recipient_hours"),
+            priority=settings.get("priority", 0),
+            steps=steps,
+            before_open=timing.before_open,
+            spread_days=timing.spread_days,
+            zone=timing.zone,
+            audience={key: settings[key] for key in AUDIENCE_KEYS if key in settings},
+        )
 
     def with_media(self, ids: Mapping[str, str]) -> CampaignSpec:
         """The same campaign with each media file's name replaced by what it is stored as."""
-        parts = tuple(
-            part._replace(media=ids[part.media]) if part.media else part
-            for part in self.content.parts
-        )
-        return replace(self, content=Content(parts))
+
+        def stored(content: Content) -> Content:
+            return Content(
+                tuple(
+                    part._replace(media=ids[part.media]) if part.media else part
+                    for part in content.parts
+                )
+            )
+
+        steps = tuple(replace(step, content=stored(step.content)) for step in self.steps)
+        return replace(self, content=stored(self.content), steps=steps)
+
+    @property
+    def contents(self) -> tuple[Content, ...]:
+        """What every step says, the first one first."""
+        return (self.content, *(step.content for step in self.steps))
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """Every part of every step."""
+        return (part for content in self.contents for part in content.parts)
 
     @property
     def media(self) -> list[str]:
         """The media files the content names, each once."""
-        return list(dict.fromkeys(part.media for part in self.content.parts if part.media))
+        return list(dict.fromkeys(part.media for part in self.parts if part.media))
+
+    def stored_content(self) -> list[dict[str, Any]]:
+        """Every step's parts in one list, as it is kept with the campaign."""
+        return [
+            {**part, **({"step": number} if number > 1 else {})}
+            for number, content in enumerate(self.contents, start=1)
+            for part in content.to_list()
+        ]
 
     def settings(self) -> dict[str, Any]:
         """What is kept with the campaign for people to read back."""
@@ -150,6 +263,11 @@ class CampaignSpec:
             "expire_after": print_duration(self.expire_after_us) if self.expire_after_us else None,
             "recipient_hours": self.recipient_hours,
             "priority": self.priority,
+            "steps": [print_duration(step.after_us) for step in self.steps],
+            "before_open": self.before_open,
+            "spread_days": self.spread_days,
+            "zone": self.zone,
+            **self.audience,
         }
 
     def recipient_hours_of(self, target: Target) -> str | None:
@@ -169,6 +287,38 @@ class CampaignSpec:
             raise InputError(reason, key="audience", hint=error.hint) from None
 
 
+def _with_pool(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``pool = […]`` is another way to write accounts that share everything."""
+    if "pool" not in raw:
+        return raw
+    if "accounts" in raw:
+        raise InputError("give either accounts or a pool, not both", key="pool")
+    if raw.get("assignment", "pooled") != "pooled":
+        raise InputError("a pool is always assigned as 'pooled'", key="assignment")
+    rest = {key: value for key, value in raw.items() if key != "pool"}
+    return {**rest, "accounts": raw["pool"], "assignment": "pooled"}
+
+
+def _check_together(spec: CampaignSpec) -> None:
+    """Values that are fine alone and make no sense together."""
+    if spec.at_close == "skip" and spec.window is None:
+        raise InputError("'skip' needs a window that closes", key="at_close")
+    if spec.at_close == "skip" and spec.steps:
+        raise InputError(
+            "'skip' ends everything with the day, and the steps that follow with it",
+            key="at_close",
+            hint="Write at_close = 'resume', or send a single step",
+        )
+    if spec.before_open == "send" and spec.at_close != "skip":
+        raise InputError(
+            "'send' is for what ends with its window",
+            key="before_open",
+            hint="Write at_close = 'skip' too, or widen the window",
+        )
+    if spec.spread_days > 1 and spec.at_close == "skip":
+        raise InputError("what ends with its window cannot be spread over days", key="spread")
+
+
 def refuse_steering(address: str) -> None:
     """No address has a line break in it, a NUL, or anything else that steers instead of naming."""
     for letter in address:
@@ -181,165 +331,8 @@ def targets_from(rows: Iterable[Mapping[str, Any]], where: str) -> list[Target]:
     targets: dict[str, Target] = {}
     for number, row in enumerate(rows, start=1):
         fields = {str(k): "" if v is None else str(v) for k, v in row.items() if k != "address"}
-        address = str(row.get("address") or "").strip()
+        address = canonical(str(row.get("address") or ""))
         if not address:
             raise InputError(f"row {number} has no address", key=where)
         targets.setdefault(address, Target(address, fields))
     return list(targets.values())
-
-
-def _known(raw: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
-    for key in raw:
-        if key not in keys:
-            raise InputError(f"unknown key '{prefix}{key}'{did_you_mean(key, keys)}")
-
-
-def _text(raw: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = raw.get(key, default)
-    if value is None:
-        raise InputError("is missing", key=key)
-    if not isinstance(value, str):
-        raise InputError("must be a text", key=key)
-    if not value.strip():
-        raise InputError("must not be empty", key=key)
-    return value.strip()
-
-
-def _name(raw: Mapping[str, Any]) -> str:
-    name = _text(raw, "name")
-    if name.startswith("("):
-        raise InputError("a name cannot start with a bracket", key="name")
-    if "/" in name or "\\" in name:
-        # It is part of paths, of addresses and of files that people name after it.
-        raise InputError("a name cannot have a / or a \\ in it", key="name")
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise InputError(f"must be one line of at most {LONGEST_NAME} characters", key="name")
-    return name
-
-
-def _zone(raw: Mapping[str, Any]) -> str:
-    try:
-        return zone_of(_text(raw, "zone", "UTC")).key
-    except InputError as error:
-        raise InputError(error.reason, key="zone", hint=error.hint) from None
-
-
-def _action(raw: Mapping[str, Any]) -> str:
-    action = _text(raw, "action", "message")
-    if action == REPLY:
-        raise InputError(f"'{REPLY}' is for answers; a campaign answers nobody", key="action")
-    return action
-
-
-def _choice(raw: Mapping[str, Any], key: str, default: str, known: tuple[str, ...]) -> Any:
-    value = _text(raw, key, default)
-    if value not in known:
-        raise InputError(f"must be one of {', '.join(known)}, not '{value}'", key=key)
-    return value
-
-
-def _whole(raw: Mapping[str, Any], key: str) -> int:
-    value = raw.get(key, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or not -100 <= value <= 100:
-        raise InputError("must be a whole number from -100 to 100", key=key)
-    return value
-
-
-def _accounts(raw: Mapping[str, Any], assignment: str) -> tuple[str, ...]:
-    value = raw.get("accounts")
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-        raise InputError("must name at least one account", key="accounts")
-    if len(set(names)) != len(names):
-        raise InputError("names an account twice", key="accounts")
-    if assignment == "fixed" and len(names) > 1:
-        raise InputError("'fixed' takes a single account", key="accounts")
-    return tuple(names)
-
-
-def _parts(raw: Mapping[str, Any]) -> Iterable[Part]:
-    entries = raw.get("parts")
-    if not isinstance(entries, list) or not entries:
-        raise InputError("a campaign needs at least one [[parts]]", key="parts")
-    for number, entry in enumerate(entries, start=1):
-        where = f"parts[{number}]"
-        if not isinstance(entry, Mapping):
-            raise InputError("must be a table", key=where)
-        _known(entry, PART_KEYS, f"{where}.")
-        try:
-            yield _part(entry)
-        except InputError as error:
-            raise error.within(where) from None
-
-
-def _part(entry: Mapping[str, Any]) -> Part:
-    texts = {key: entry.get(key, "") for key in PART_KEYS}
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise InputError("must be a text", key=key)
-        if key != "media":
-            variables(value)
-    if texts["media"]:
-        if texts["text"] and texts["caption"]:
-            raise InputError("a media part has a caption or a text, not both", key="caption")
-        return Part(
-            "media",
-            text=texts["caption"] or texts["text"],
-            subject=texts["subject"],
-            html=texts["html"],
-            media=texts["media"],
-        )
-    if texts["caption"]:
-        raise InputError("only a media part has a caption", key="caption")
-    if not texts["text"] and not texts["html"]:
-        raise InputError("needs a text or a media file", key="text")
-    return Part("text", text=texts["text"], subject=texts["subject"], html=texts["html"])
-
-
-def _hours(raw: Mapping[str, Any], key: str, zone: str) -> Hours | None:
-    if raw.get(key) is None:
-        return None
-    try:
-        return Hours.parse(_text(raw, key), default_zone=zone)
-    except InputError as error:
-        raise error.within(key) from None
-
-
-def _recipient_hours(raw: Mapping[str, Any]) -> str | None:
-    if raw.get("recipient_hours") is None:
-        return None
-    text = _text(raw, "recipient_hours")
-    try:
-        _, zone = parse_week(text)
-    except InputError as error:
-        raise error.within("recipient_hours") from None
-    if zone is not None:
-        raise InputError(
-            f"'{zone}' is not needed: every recipient has their own zone, in the column 'zone'",
-            key="recipient_hours",
-        )
-    return text
-
-
-def _instant(raw: Mapping[str, Any], key: str, zone: str) -> Instant | None:
-    value = raw.get(key)
-    if value is None:
-        return None
-    # TOML has dates of its own; people write either.
-    text = value.isoformat() if hasattr(value, "isoformat") else _text(raw, key)
-    try:
-        return parse_instant(text, zone)
-    except InputError as error:
-        raise error.within(key) from None
-
-
-def _duration(raw: Mapping[str, Any], key: str) -> int | None:
-    if raw.get(key) is None:
-        return None
-    try:
-        duration_us = parse_duration(_text(raw, key))
-    except InputError as error:
-        raise error.within(key) from None
-    if not duration_us:
-        raise InputError("must be above zero", key=key)
-    return duration_us

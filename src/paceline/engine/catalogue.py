@@ -23,8 +23,14 @@ EXTENDS = "extends"
 class Catalogue:
     """Every policy that can be named here."""
 
-    def __init__(self, own: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        own: Mapping[str, Mapping[str, Any]] | None = None,
+        everywhere: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``everywhere`` holds for every account that says nothing else, nor its policy."""
         self._own = dict(own or {})
+        self._everywhere = dict(everywhere or {})
         for name, written in self._own.items():
             if not isinstance(written, Mapping):
                 raise InputError("must be a table of limits", key=f"policy.{name}")
@@ -54,9 +60,24 @@ class Catalogue:
             raise InputError("can only extend a preset", key=f"policy.{name}.{EXTENDS}")
         return merge(self.raw(base), written)
 
+    def layers(self, name: str | None) -> list[tuple[str, Mapping[str, Any]]]:
+        """What a named policy is made of, the weakest first, each with whose words they are."""
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        if self._everywhere:
+            found.append(("paceline.toml, for all", self._everywhere))
+        if name is None:
+            return found
+        base = self._own[name].get(EXTENDS) if name in self._own else name
+        if base is not None:
+            found.append((f"preset {base}", preset(base)))
+        if name in self._own:
+            written = {key: value for key, value in self._own[name].items() if key != EXTENDS}
+            found.append((f"policy {name} in paceline.toml", written))
+        return found
+
     def effective(self, name: str | None, overrides: Mapping[str, Any], *, where: str) -> Policy:
-        """Account's own value, then the named policy, then the default."""
-        base = self.raw(name) if name is not None else {}
+        """Account's own value, then the named policy, then the house's, then the default."""
+        base = merge(self._everywhere, self.raw(name) if name is not None else {})
         return Policy.from_mapping(merge(base, overrides), where=where)
 
     def version(
@@ -76,6 +97,8 @@ def limits_changed(tx: Tx, account: Account, at: Instant) -> None:
         # A ramp starts on the day it is given, not on the day the account was added.
         tx.accounts.update(account.id, warm_since_at=at)
     tx.lanes.touch(account.id, at)
+    # What the old limits have put off may fit under the new ones.
+    tx.timetable.recall(account.id, at)
 
 
 def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:

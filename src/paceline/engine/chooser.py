@@ -14,7 +14,7 @@ from typing import TypeVar
 import structlog
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import SECOND, Instant
+from paceline.core.instants import MINUTE, SECOND, Instant, iso
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import lane_writes, recovery
@@ -37,8 +37,13 @@ GO = Go()
 PACE_GATES = frozenset({"rate", "spacing"})
 """Gates of an account's own pace."""
 
-OWN_GATES = frozenset({"recipient-hours", "frequency"})
-"""Gates that concern one delivery only: it steps aside, the next one is asked."""
+CALENDAR_GATES = frozenset({"daily", "weekly", "hours", "window"})
+"""Gates that stay shut for hours or days, for everything of its kind."""
+
+PUT_OFF_US = 2 * MINUTE
+MOST_PUT_OFF = 1_000
+"""What was laid out at its launch has few that are late; a campaign that was not may have very
+many, all due since it was launched, and they wait as they are."""
 
 log = structlog.get_logger("paceline.lane")
 
@@ -98,7 +103,7 @@ class Chooser:
             await queue.read(now)
         delivery = queue.first
         if delivery is None:
-            return None
+            return queue.waits_for(now)
         if delivery.state is DeliveryState.UNKNOWN:
             if memory.account.state is AccountState.SUSPENDED:
                 # Nobody logs in anywhere for an account that was taken out of service.
@@ -110,6 +115,8 @@ class Chooser:
             return GO
         content = queue.content_of(delivery)
         ask = queue.ask(delivery, content)
+        if memory.usage.holds.newcomers_until_at > now:
+            ask = await self._acquainted(delivery, ask)
         needed = reserving(ask, self._sender.unsent_parts)
         verdict = memory.pacer.verdict(now, memory.usage, needed)
         not_before_at = now
@@ -118,10 +125,7 @@ class Chooser:
             return GO
         if isinstance(verdict, Wait):
             if not self._almost(verdict, now):
-                if not self._waits_for_itself(now, needed, verdict):
-                    return verdict
-                await self._step_aside(queue, delivery, verdict)
-                return GO
+                return await self._let_wait(queue, delivery, needed, verdict, now)
             not_before_at = verdict.until_at or now
         if memory.policy.per_recipient is not None:
             if self._sender.writes_to(delivery.target):
@@ -134,6 +138,47 @@ class Chooser:
         policy_id = memory.account.policy_id
         await self._set_out(Flight(delivery, content, ask, attempt, part, policy_id, not_before_at))
         return GO
+
+    async def _let_wait(
+        self, queue: RunQueue, delivery: Delivery, needed: Ask, verdict: Wait, now: Instant
+    ) -> Go | Wait:
+        for_itself = self._memory.pacer.waits_alone(now, self._memory.usage, needed, verdict)
+        # A stranger to this account may be none to another one of the pool.
+        if for_itself and not (delivery.account_id is None and verdict.gate == "signal"):
+            await self._step_aside(queue, delivery, verdict)
+            return GO
+        if verdict.until_at is not None and not queue.put_back(verdict.until_at):
+            await self._put_off(queue, verdict, verdict.until_at, now)
+        return verdict
+
+    async def _put_off(
+        self, queue: RunQueue, verdict: Wait, until_at: Instant, now: Instant
+    ) -> None:
+        """Show on the deliveries themselves that they no longer fit, and when they will.
+
+        Only for what the calendar forbids: an account's own pace lets them go one by one.
+        """
+        if verdict.gate not in CALENDAR_GATES or until_at - now < PUT_OFF_US:
+            return
+        if self._sender.flying:
+            # What is refused now gives its slot back, and then there is room today.
+            return
+        account_id, run_id = self._memory.account.id, queue.run.id
+        reason = verdict.why[:1].upper() + verdict.why[1:]
+        await self._outbox.flush(frozenset())
+        moved = await self._write(
+            lambda tx: tx.timetable.put_off(account_id, run_id, until_at, reason, MOST_PUT_OFF)
+        )
+        if moved:
+            queue.put_off(verdict)
+            log.info(
+                "put off",
+                account=self._memory.account.name,
+                run=run_id,
+                deliveries=moved,
+                until=iso(until_at),
+                why=verdict.why,
+            )
 
     async def _set_out(self, flight: Flight) -> None:
         if not self._driver.is_open:
@@ -175,7 +220,12 @@ class Chooser:
             await self._outbox.flush(self._sender.flying)
             count = await self._write(
                 lambda tx: tx.deliveries.move_all(
-                    run.id, "skip", at=now, reason=verdict.why, account_id=account.id
+                    run.id,
+                    "skip",
+                    at=now,
+                    reason=verdict.why,
+                    account_id=account.id,
+                    pooled=run.pooled,
                 )
             )
             queue.forget()
@@ -207,28 +257,32 @@ class Chooser:
             lambda tx: tx.deliveries.move(delivery.id, "cancel", at=now, reason=reason)
         )
 
-    def _waits_for_itself(self, now: Instant, ask: Ask, verdict: Wait) -> bool:
-        """Whether the delivery waits longer than others would have to that want the same."""
-        if verdict.gate in OWN_GATES:
-            return True
-        if verdict.until_at is None or not (ask.recipient_hours or ask.contacted):
-            return False
-        plain = ask._replace(recipient_hours=None, contacted=())
-        others = self._memory.pacer.verdict(now, self._memory.usage, plain)
-        return isinstance(others, Wait) and others.until_at != verdict.until_at
+    async def _acquainted(self, delivery: Delivery, ask: Ask) -> Ask:
+        """The same ask, knowing whether it is a first contact: asked for only while it matters."""
+        if delivery.reply or delivery.parts_done:
+            return ask
+        account_id, target = self._memory.account.id, delivery.target
+        await self._outbox.flush(self._sender.flying)
+        known = await self._journal.read(lambda tx: tx.deliveries.knows(account_id, target))
+        return ask._replace(known=known)
 
     async def _contacted_meanwhile(self, queue: RunQueue, delivery: Delivery, now: Instant) -> bool:
         """Whether another campaign or account has written to the recipient since we looked."""
         if delivery.reply:
             return False
         await self._outbox.flush(self._sender.flying)
-        return await queue.contacted_anew(delivery.target, now)
+        return await queue.contacted_anew(delivery, now)
 
     async def _step_aside(self, queue: RunQueue, delivery: Delivery, verdict: Wait) -> None:
         """Move a delivery that waits for its own sake out of the way of those that need not."""
         queue.pop()
-        until_at, why = verdict.until_at, verdict.why
-        await self._write(lambda tx: tx.deliveries.postpone(delivery.id, until_at, why))
+        until_at, why, account_id = verdict.until_at, verdict.why, self._memory.account.id
+        await self._write(
+            lambda tx: (
+                tx.deliveries.hold(delivery.id, account_id)
+                and tx.deliveries.postpone(delivery.id, until_at, why)
+            )
+        )
         if until_at is not None:
             queue.expect(until_at)
 

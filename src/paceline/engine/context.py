@@ -9,6 +9,7 @@ from paceline.engine.late import LateCalls
 from paceline.engine.lead import Lead
 from paceline.engine.leases import ProcessLease
 from paceline.engine.observe import Observer
+from paceline.engine.pooling import Claims
 from paceline.engine.ports import Clock, Journal
 
 
@@ -26,6 +27,8 @@ class LaneContext:
     opening it again, which would come on top of every gap."""
     late: LateCalls = field(default_factory=LateCalls)
     """Calls of this process that were given up and live on."""
+    claims: Claims = field(default_factory=Claims)
+    """What the lanes of this process are about to take of what is nobody's."""
 
     def key(self, delivery_id: int, part: int) -> str:
         """What a provider is told to call this part, and can be asked for later.

@@ -7,6 +7,9 @@ is the supervisor's affair.
 from __future__ import annotations
 
 from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.states import AccountState
+from paceline.engine import alerts
+from paceline.engine.pooling import give_back
 from paceline.engine.ports import Account, Lease, Tx
 
 AWAY_PAUSE_US = 20 * SECOND
@@ -45,4 +48,6 @@ def suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -
         return
     text = f"{account.name} is suspended: {reason}"
     tx.events.add("account.suspended", text, at=now, account_id=account.id)
+    give_back(tx, account.id, now)
     tx.lanes.release(lease)
+    alerts.account_stopped(tx, account, AccountState.SUSPENDED, reason, now)

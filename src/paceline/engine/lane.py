@@ -122,7 +122,7 @@ class Lane:
 
     async def _begin(self) -> Sender:
         snapshot = await self._snapshot(begins=True)
-        self._memory = LaneMemory(snapshot, self._journal)
+        self._memory = LaneMemory(snapshot, self._journal, self._context.claims)
         self._timeout_us = snapshot.policy.timeout_us
         self._outbox = Outbox(self._context, self._memory, self._lease)
         self._sender = Sender(
@@ -255,7 +255,7 @@ class Lane:
             return
         if until_at is not None and until_at > now:
             return
-        await self._journal.write(lambda tx: tx.accounts.move(account.id, "reopen"))
+        await self._journal.write(lambda tx: lane_writes.reopen(tx, account.id, now))
         self._outbox.stale = True
 
     async def _end(self) -> LaneEnd:

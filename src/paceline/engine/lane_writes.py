@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from paceline.core.errors import LeaseLost
 from paceline.core.instants import Instant
 from paceline.core.model import Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.engine import alerts
+from paceline.engine.pooling import give_back
 from paceline.engine.ports import (
     Account,
     Delivery,
@@ -36,6 +38,7 @@ __all__ = [
     "hold",
     "park",
     "put_off",
+    "reopen",
     "tell_owner",
     "with_aftermath",
 ]
@@ -109,37 +112,70 @@ def with_aftermath(
     """Settle, and suspend, pause or suppress in the same transaction."""
     tx.settings.fence()
     (result,) = tx.path.apply([unit])
-    for aftermath in aftermaths:
-        _carry_out(tx, aftermath, account, now)
+    moved = [_carry_out(tx, aftermath, account, now) for aftermath in aftermaths]
+    # After everything that waits for a lane: who raises the same alert must not have to wait for
+    # us while we wait for them.
+    for aftermath, changed in zip(aftermaths, moved, strict=True):
+        _alert(tx, aftermath, changed, account, now)
     return result
 
 
-def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> None:
+class _Changed(NamedTuple):
+    """What an aftermath has brought about that operators are told of."""
+
+    account: AccountState | None = None
+    run_id: int | None = None
+
+
+def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> _Changed:
+    """Suppress, stop the account and pause the campaign, as far as it says so."""
     if aftermath.suppress is not None:
         tx.suppressions.add(aftermath.suppress, aftermath.reason, "bounce", now)
-    if aftermath.account_event is not None:
+    state = paused = None
+    event, run_id = aftermath.account_event, aftermath.pause_run
+    if run_id is not None and tx.runs.get(run_id).kind == "direct":
+        # Single messages have no campaign that somebody could resume: their account waits.
+        event, run_id = event or "pause", None
+    if event is not None:
         state = tx.accounts.move(
-            account.id,
-            aftermath.account_event,
-            reason=aftermath.reason,
-            until_at=aftermath.until_at,
+            account.id, event, reason=aftermath.reason, until_at=aftermath.until_at
         )
         if state is not None:
             text = f"{account.name} is {state.replace('_', ' ')}: {aftermath.reason}"
             tx.events.add(f"account.{state}", text, at=now, account_id=account.id)
             tx.lanes.touch(account.id, now)
-    if aftermath.pause_run is not None:
-        _pause_run(tx, aftermath.pause_run, aftermath.reason, account, now)
+            give_back(tx, account.id, now)
+    if run_id is not None and _pause_run(tx, run_id, aftermath, account, now):
+        paused = run_id
+    return _Changed(state, paused)
 
 
-def _pause_run(tx: Tx, run_id: int, reason: str, account: Account, now: Instant) -> None:
+def _alert(tx: Tx, aftermath: Aftermath, changed: _Changed, account: Account, now: Instant) -> None:
+    reason = aftermath.reason
+    if changed.account is not None:
+        broken = aftermath.by_breaker and changed.run_id is None
+        breaker_run = aftermath.pause_run if broken else None
+        state = changed.account
+        alerts.account_stopped(tx, account, state, reason, now, breaker_run=breaker_run)
+    if changed.run_id is not None:
+        by_breaker = aftermath.by_breaker
+        alerts.campaign_paused(tx, changed.run_id, account, reason, now, by_breaker=by_breaker)
+    if aftermath.setbacks:
+        alerts.throttled_again(tx, account, aftermath.setbacks, reason, now)
+
+
+def _pause_run(tx: Tx, run_id: int, aftermath: Aftermath, account: Account, now: Instant) -> bool:
+    reason = aftermath.reason
     if tx.runs.move(run_id, "pause", at=now, reason=reason) is None:
-        return
+        return False
     run = tx.runs.get(run_id)
     tx.campaigns.move(run.campaign_id, "pause", at=now, reason=reason)
-    text = f"campaign {run.campaign} paused by its breaker on {account.name}: {reason}"
-    tx.events.add("campaign.breaker", text, at=now, account_id=account.id, run_id=run_id)
+    what = "its breaker" if aftermath.by_breaker else "a signal"
+    text = f"campaign {run.campaign} paused by {what} on {account.name}: {reason}"
+    kind = "campaign.breaker" if aftermath.by_breaker else "campaign.signal"
+    tx.events.add(kind, text, at=now, account_id=account.id, run_id=run_id)
     tx.lanes.touch_run(run_id, now)
+    return True
 
 
 def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Instant) -> None:
@@ -147,12 +183,15 @@ def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Ins
     hold(tx, unit.lease)
     tx.path.apply([unit])
     after = settled.settlement
+    if not tx.deliveries.hold(after.delivery_id, account.id):
+        return
     if after.state is not DeliveryState.READY:
         tx.deliveries.move(after.delivery_id, "fail", at=now, reason=after.reason)
     else:
         put_off(tx, after.delivery_id, after.due_at, after.reason, now, after.retries)
     if not settled.aftermath.empty:
-        _carry_out(tx, settled.aftermath, account, now)
+        changed = _carry_out(tx, settled.aftermath, account, now)
+        _alert(tx, settled.aftermath, changed, account, now)
 
 
 def put_off(
@@ -183,6 +222,12 @@ def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant)
         tx.deliveries.move(
             delivery.id, "retry", at=now, due_at=due_at, reason=reason, parts_done=part
         )
+
+
+def reopen(tx: Tx, account_id: int, now: Instant) -> None:
+    """The time of a cool-down or of a reached limit is over."""
+    if tx.accounts.move(account_id, "reopen") is not None:
+        alerts.account_goes_on(tx, account_id, now)
 
 
 def end_run(tx: Tx, run_id: int, now: Instant) -> Ended | None:

@@ -34,6 +34,7 @@ from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.retry import ASK_AFTER_US
+from paceline.core.signals import DEFAULT_SIGNALS, Signals
 from paceline.core.states import DeliveryState
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
@@ -82,6 +83,7 @@ class LateCall:
     given_up_at: Instant
     ended: Callable[[], None]
     """Tells the lane that made it, if that lane still runs."""
+    signals: Signals = DEFAULT_SIGNALS
 
     def is_doubt(self, delivery: Delivery) -> bool:
         """Whether the delivery is in doubt because of this very call."""
@@ -98,6 +100,8 @@ class LateCall:
             policy=self.policy,
             capabilities=self.capabilities,
             now=now,
+            provider=self.account.provider,
+            signals=self.signals,
         )
 
 

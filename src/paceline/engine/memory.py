@@ -19,12 +19,16 @@ from paceline.core.errors import InputError, LeaseLost
 from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
 from paceline.core.model import Standing, Wait
+from paceline.core.outcome import Outcome
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
+from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda
+from paceline.engine.pooling import Claims
 from paceline.engine.ports import (
     Account,
+    Capabilities,
     Delivery,
     Journal,
     LaneRow,
@@ -32,6 +36,7 @@ from paceline.engine.ports import (
     Restored,
     Tx,
 )
+from paceline.engine.settling import Flight, Settled, settle
 
 Stranded = Sequence[tuple[Delivery, LedgerRow | None]]
 """Deliveries marked as sending, each with its intent that has no outcome, if there is one."""
@@ -114,8 +119,9 @@ def _parsed(text: str) -> Policy:
     return Policy.from_mapping(json.loads(text))
 
 
-def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = False) -> Snapshot:
-    """Read an account's situation. Counting is bounded: only what has a cap is counted."""
+def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = True) -> Snapshot:
+    """Read an account's situation, as a lane finds it that begins; one that goes on knows some of
+    it by itself. Counting is bounded: only what has a cap is counted."""
     row = tx.lanes.get(account_id)
     restored = tx.path.restore(account_id)
     if restored is None:
@@ -141,9 +147,10 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = False
 def _last_calls(
     tx: Tx, restored: Restored, policy: Policy
 ) -> tuple[Instant | None, Instant | None]:
-    if not restored.checkpoint:
-        return None, None
-    since_at = usages.last_send_not_before(usages.decode(restored.checkpoint), policy)
+    since_at = 0
+    if restored.checkpoint:
+        since_at = usages.last_send_not_before(usages.decode(restored.checkpoint), policy)
+    # Without a checkpoint no lane has sent anything, but others may have, and we were told of it.
     return tx.ledger.last_calls(restored.account.id, since_at)
 
 
@@ -151,6 +158,7 @@ class LaneMemory:
     """The lane's present knowledge; only the lane itself changes it."""
 
     __slots__ = (
+        "_claims",
         "account",
         "agenda",
         "began_at",
@@ -158,13 +166,15 @@ class LaneMemory:
         "policy",
         "recount_at",
         "revision",
+        "signals",
         "stopped",
         "stranded",
         "usage",
         "waiting_for",
     )
 
-    def __init__(self, snapshot: Snapshot, journal: Journal) -> None:
+    def __init__(self, snapshot: Snapshot, journal: Journal, claims: Claims | None = None) -> None:
+        self._claims = claims
         self.began_at = snapshot.now
         """When this lane was taken up here."""
         self.usage = snapshot.usage()
@@ -183,9 +193,27 @@ class LaneMemory:
         self.pacer = Pacer(snapshot.policy, snapshot.standing)
         self.revision = snapshot.row.revision
         self.stopped = restored.stopped
+        self.signals = signals_from(restored.signals)
         self.usage = snapshot.usage(known)
         self.recount_at = snapshot.recount_at
-        self.agenda = Agenda(restored.runs, self.account.id, self.policy, journal, served)
+        self.agenda = Agenda(
+            restored.runs, self.account.id, self.policy, journal, served, self._claims
+        )
+
+    def settled(
+        self, flight: Flight, outcome: Outcome, capabilities: Capabilities, at: Instant
+    ) -> Settled:
+        """What follows from an answer, by what is known here."""
+        return settle(
+            flight,
+            outcome,
+            usage=self.usage,
+            policy=self.policy,
+            capabilities=capabilities,
+            now=at,
+            provider=self.account.provider,
+            signals=self.signals,
+        )
 
     def checkpoint(self) -> str:
         """The usage as it is stored."""

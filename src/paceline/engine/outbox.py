@@ -148,6 +148,10 @@ class Outbox:
         batch = memory.policy.batch
         if self._tallied >= (batch.size if batch is not None else SUMMARY_AFTER):
             self.summarise()
+        if entry.slowed:
+            log.warning(
+                "slowed", account=memory.account.name, run=settlement.run_id, why=entry.slowed
+            )
         if outcome.refused:
             log.info(
                 "not sent",

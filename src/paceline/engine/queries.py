@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from paceline.core.errors import NotFoundError
 from paceline.core.gates import NEVER
@@ -14,12 +14,14 @@ from paceline.core.pacer import GateView, Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda, RunQueue
+from paceline.engine.agenda import Agenda, RunQueue, contacted
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
 from paceline.engine.commands.control import STOPPED_AT
 from paceline.engine.memory import Snapshot, take_snapshot
+from paceline.engine.planning import Eta, eta
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
+from paceline.engine.ports.pools import NOBODY
 
 PAGE = 1000
 NEXT_FEW = 20
@@ -62,6 +64,8 @@ class CampaignView:
     counts: dict[DeliveryState, int]
     accounts: dict[str, dict[DeliveryState, int]]
     stopped: Stop | None
+    eta: Eta | None = None
+    """What is left and when it will be done; None where nobody asked, or nothing moves."""
 
     @property
     def total(self) -> int:
@@ -114,11 +118,17 @@ def campaign_view(tx: Tx, name: str) -> CampaignView:
     accounts: dict[str, dict[DeliveryState, int]] = {}
     for run in runs:
         for account_id, states in tx.runs.accounts(run.id).items():
-            account = accounts.setdefault(tx.accounts.get(account_id).name, {})
+            named = POOLED if account_id == NOBODY else tx.accounts.get(account_id).name
+            account = accounts.setdefault(named, {})
             for state, count in states.items():
                 counts[state] += count
                 account[state] = account.get(state, 0) + count
     return CampaignView(campaign, runs, counts, accounts, stopped(tx))
+
+
+def with_eta(tx: Tx, view: CampaignView, now: Instant) -> CampaignView:
+    """The same, with a look ahead: every delivery that is left is laid out, so it takes a while."""
+    return replace(view, eta=eta(tx, view.campaign, now))
 
 
 def deliveries_of(tx: Tx, campaign: Campaign) -> Iterator[Delivery]:
@@ -175,7 +185,7 @@ def why_delivery(tx: Tx, delivery_id: int, now: Instant) -> Why:
 
 def _why_pooled(tx: Tx, delivery: Delivery, now: Instant) -> Why:
     """The answer of the account that could send it first: that one will most likely take it."""
-    pool = tx.accounts.several(tx.runs.pool(delivery.run_id)).values()
+    pool = tx.accounts.several(tx.pools.members(delivery.run_id)).values()
     answers = [
         _why(tx, take_snapshot(tx, account.id, now), delivery, now)
         for account in pool
@@ -225,17 +235,38 @@ def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) ->
     if delivery is not None:
         run = tx.runs.get(delivery.run_id)
         ask = _ask_of(tx, run, delivery, snapshot, now)
+        ask = _as_planned(pacer, now, usage, ask, delivery)
     waits = delivery is None or delivery.state in (DeliveryState.PLANNED, DeliveryState.READY)
     gates = pacer.explain(now, usage, ask)
     return Why(
         account=account,
         delivery=delivery,
         settled=not waits,
-        verdict=pacer.verdict(now, usage, ask) if waits else Go(),
+        verdict=_told(pacer.verdict(now, usage, ask), delivery) if waits else Go(),
         gates=gates,
         outside=_outside(tx, snapshot, delivery, run),
         cures=list(_cures(tx, account, delivery, run, gates)),
     )
+
+
+def _as_planned(pacer: Pacer, now: Instant, usage: Usage, ask: Ask, delivery: Delivery) -> Ask:
+    """The ask without the instant that a plan or a gate has given the delivery, where it is due
+    when a gate opens: then it is the gate that people want to hear of."""
+    until_at = _opens_at(pacer.verdict(now, usage, ask), now)
+    for not_before_at in (0, min(ask.not_before_at, delivery.scheduled_at)):
+        other = ask._replace(not_before_at=not_before_at)
+        if now < until_at == _opens_at(pacer.verdict(now, usage, other), now):
+            return other
+    return ask
+
+
+def _told(verdict: Verdict, delivery: Delivery | None) -> Verdict:
+    """With the reason why it was laid anew, where nothing else keeps it waiting."""
+    if delivery is None or not delivery.reason:
+        return verdict
+    if not isinstance(verdict, Wait) or verdict.gate != "not-before":
+        return verdict
+    return Wait(verdict.until_at, verdict.gate, f"{verdict.why}: {delivery.reason}")
 
 
 def _usual_action(policy: Policy) -> str:
@@ -248,8 +279,12 @@ def _ask_of(tx: Tx, run: Run, delivery: Delivery, snapshot: Snapshot, now: Insta
     queue = RunQueue(run, snapshot.restored.account.id, policy, journal=None)
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
-        queue.contacted = tx.deliveries.contacted([delivery.target], since_at)
-    return queue.ask(delivery, queue.content_of(delivery))
+        queue.contacted = contacted(tx, [delivery], since_at)
+    ask = queue.ask(delivery, queue.content_of(delivery))
+    if snapshot.usage().holds.newcomers_until_at <= now or delivery.reply or delivery.parts_done:
+        return ask
+    account_id = snapshot.restored.account.id
+    return ask._replace(known=tx.deliveries.knows(account_id, delivery.target))
 
 
 def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | None) -> list[str]:

@@ -221,7 +221,7 @@ def _history(tx: Tx, delivery: Delivery) -> tuple[list[LedgerRow], dict[int, int
     """What was tried, how long it may take, and what it says: its run may be long over."""
     rows, content = tx.ledger.of_delivery(delivery.id), delivery.content
     if content is None:
-        content = tx.runs.get(delivery.run_id).content
+        content = tx.runs.get(delivery.run_id).parts_of(delivery.step)
     return rows, _timeouts(tx, {row.policy_id for row in rows}), content
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paceline.core.instants import Instant
 from paceline.core.states import CAMPAIGN, DeliveryState, RunState
+from paceline.engine.alerts import campaign_goes_on
 from paceline.engine.ports import Run, Tx
 
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
@@ -29,6 +30,7 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
         tx.campaigns.move(run.campaign_id, "finish", at=now)
     text = f"{run.campaign}: {summary(run, counts)}"
     tx.events.add(f"run.{state}", text, at=now, run_id=run_id)
+    campaign_goes_on(tx, run_id, now)
     return state
 
 

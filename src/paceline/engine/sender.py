@@ -33,7 +33,7 @@ from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Driver, Intent, LaneUnit, Lease, Message
-from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock, settle
+from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock
 
 log = structlog.get_logger("paceline.lane")
 
@@ -191,9 +191,10 @@ class Sender:
             now,
             flight.policy_id,
             starts,
+            starts and delivery.account_id is None,
+            flight.sparing(self._memory.policy, now) if starts else None,
         )
-        before = self._memory.usage
-        self._memory.usage = usage
+        before, self._memory.usage = self._memory.usage, usage
         flight.intent_at = now
         flight.term = self._context.lease.term
         passed = False
@@ -292,6 +293,7 @@ class Sender:
             capabilities=self._driver.capabilities,
             given_up_at=self._clock.now(),
             ended=self._late_ended,
+            signals=memory.signals,
         )
         context.late.watch(late, context.journal, context.clock, context.lease)
         if self._dropped:
@@ -329,8 +331,7 @@ class Sender:
             queue.expect(settled.settlement.due_at)
 
     def _settled(self, flight: Flight, outcome: Outcome, at: Instant) -> Settled:
-        usage, policy, able = self._memory.usage, self._memory.policy, self._driver.capabilities
-        return settle(flight, outcome, usage=usage, policy=policy, capabilities=able, now=at)
+        return self._memory.settled(flight, outcome, self._driver.capabilities, at)
 
     # ------------------------------------------------------------------ preparing
 

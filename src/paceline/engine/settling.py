@@ -11,15 +11,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from paceline.core import usage as usages
-from paceline.core.health import bounces_too_many, breaker_trips, window_size
+from paceline.core.durations import print_duration
+from paceline.core.health import (
+    WINDOW_SIZE,
+    adapted_gap_us,
+    bounces_too_many,
+    breaker_trips,
+    is_slowed,
+    window_size,
+)
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Content
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
-from paceline.core.retry import ASK_AFTER_US, Consequence, consequence
+from paceline.core.retry import ACCEPTED, ASK_AFTER_US, Consequence, consequence
+from paceline.core.signals import DEFAULT_SIGNALS, Scope, Signals
 from paceline.core.states import DELIVERY, DeliveryState
 from paceline.core.usage import Usage
 from paceline.engine.ports import Capabilities, Delivery, Settlement
+from paceline.engine.ports.path import Sparing
 
 
 @dataclass(slots=True)
@@ -61,6 +71,15 @@ class Flight:
         """
         return outcome.handle_gone and self.handle is not None and not self.fresh
 
+    def sparing(self, policy: Policy, now: Instant) -> Sparing | None:
+        """How often its recipient may be written to, where that is limited; an answer may always be
+        given."""
+        often, delivery = policy.per_recipient, self.delivery
+        if often is None or self.ask.reply:
+            return None
+        since_at = now - often.per_us + 1
+        return Sparing(delivery.target, delivery.contact_id, often.count, since_at)
+
     @property
     def last_part(self) -> bool:
         return self.part == len(self.content.parts) - 1
@@ -88,19 +107,33 @@ class Aftermath(NamedTuple):
     until_at: Instant | None = None
     pause_run: int | None = None
     suppress: str | None = None
+    setbacks: int = 0
+    """How often in a row the provider has asked for less, where that is worth an alert."""
+    by_breaker: bool = False
+    """Whether the run is paused because too many of its messages fail, not by a signal."""
 
     @property
     def empty(self) -> bool:
-        return self.account_event is None and self.pause_run is None and self.suppress is None
+        return (
+            self.account_event is None
+            and self.pause_run is None
+            and self.suppress is None
+            and not self.setbacks
+        )
 
 
 NO_AFTERMATH = Aftermath()
+
+SETBACKS_TOLD = 3
+"""Throttles or outages in a row after which operators are told."""
 
 
 class Settled(NamedTuple):
     settlement: Settlement
     usage: Usage
     aftermath: Aftermath
+    slowed: str = ""
+    """In words that errors slow the campaign from now on, where they did not before."""
 
 
 def settle(
@@ -111,18 +144,29 @@ def settle(
     policy: Policy,
     capabilities: Capabilities,
     now: Instant,
+    provider: str = "",
+    signals: Signals = DEFAULT_SIGNALS,
 ) -> Settled:
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
-    # Calls that were under way together meet the same throttle: that is one setback, not three.
-    known = now < usage.hold_until_at
-    setbacks = max(0, usage.setbacks - 1) if known else usage.setbacks
     old_handle = flight.met_old_handle(outcome)
+    known = False
     if old_handle:
         result = Consequence("retry", now, f"{outcome.reason}; the file is uploaded again")
+    elif outcome.kind is OutcomeKind.ACCEPTED:
+        result = ACCEPTED
     else:
+        rule = signals.rule_for(provider, flight.ask.action, outcome)
+        scope = rule.scope if rule is not None else Scope.ACCOUNT
+        # Calls that were under way together meet the same throttle: one setback, not three.
+        known = now < _held_until_at(usage, scope, delivery.run_id)
         result = consequence(
-            outcome, retries=delivery.retries, setbacks=setbacks, policy=policy, now=now
+            outcome,
+            retries=delivery.retries,
+            setbacks=max(0, usage.setbacks - 1) if known else usage.setbacks,
+            policy=policy,
+            now=now,
+            rule=rule,
         )
     after = usages.settle(
         usage,
@@ -136,18 +180,66 @@ def settle(
         # That our handle was old says nothing about the messages: no error is counted.
         after = after._replace(health=usage.health)
     if result.hold_until_at is not None:
-        reason = outcome.reason or str(outcome.kind)
-        text = f"{outcome.kind} by the provider: {reason}"
-        slowed_at = now if result.slows else None
         # A ban is no setback either: what it asks for is no sign of being too fast.
         again = known or result.account_event is not None
-        after = usages.hold(after, result.hold_until_at, text, slowed_at, again=again)
+        after = _held(after, result, outcome, delivery.run_id, again=again)
+    slowed = ""
+    if outcome.kind is not OutcomeKind.ACCEPTED and policy.adaptive is not None:
+        slowed = _newly_slowed(policy, usage, after, delivery.run_id)
     aftermath = _aftermath(flight, outcome, result, after, policy)
+    if after.setbacks > max(usage.setbacks, SETBACKS_TOLD - 1):
+        aftermath = aftermath._replace(
+            setbacks=after.setbacks, reason=aftermath.reason or result.reason
+        )
     if aftermath.pause_run is not None:
         # A person resumes the run with a clean sheet, or the first failure would pause it again.
         after = usages.forget_run(after, aftermath.pause_run)
     settlement = _settlement(flight, outcome, result, policy, capabilities, now)
-    return Settled(settlement, after, aftermath)
+    return Settled(settlement, after, aftermath, slowed)
+
+
+def _held_until_at(usage: Usage, scope: Scope, run_id: int) -> Instant:
+    """Until when such a hold is in force already."""
+    if scope is Scope.ACCOUNT:
+        return usage.hold_until_at
+    if scope is Scope.CAMPAIGN:
+        return usage.holds.run_until_at(run_id)
+    return usage.holds.newcomers_until_at
+
+
+def _held(
+    usage: Usage, result: Consequence, outcome: Outcome, run_id: int, *, again: bool
+) -> Usage:
+    """Usage with whoever the consequence names held back, and a slow way back where it says so."""
+    until_at = result.hold_until_at
+    assert until_at is not None, "only a hold holds anybody back"
+    reason = f"{outcome.kind} by the provider: {outcome.reason or outcome.kind}"
+    # From the end of the hold on: a way back that is over before it may begin slows nobody.
+    slow_from_at = until_at if result.slows else None
+    if result.scope is Scope.ACCOUNT:
+        usage = usages.hold(usage, until_at, reason, slow_from_at, again=again)
+    else:
+        why = reason[: usages.REASON_LENGTH]
+        narrow = result.scope is Scope.NEW_CONTACTS
+        holds = usage.holds
+        holds = holds.newcomers(until_at, why) if narrow else holds.run(run_id, until_at, why)
+        # No longer hold of the account, but the setback counts and the pace goes down all the same.
+        usage = usages.hold(usage, 0, "", slow_from_at, again=again)._replace(holds=holds)
+    if result.ramp is None:
+        return usage
+    return usage._replace(holds=usage.holds.ramping(until_at, result.ramp))
+
+
+def _newly_slowed(policy: Policy, before: Usage, after: Usage, run_id: int) -> str:
+    window, spacing = after.window_of(run_id), policy.spacing
+    if policy.adaptive is None or spacing is None or not is_slowed(policy, window):
+        return ""
+    if is_slowed(policy, before.window_of(run_id)):
+        return ""
+    longer = print_duration(adapted_gap_us(policy, spacing.low_us, window))
+    recent = window.last(WINDOW_SIZE)
+    rate = f"error rate {recent.failed}/{recent.size} is above {policy.adaptive.above}"
+    return f"{rate}: spacing {print_duration(spacing.low_us)} becomes {longer}"
 
 
 def _settlement(
@@ -213,7 +305,10 @@ def _aftermath(
             aftermath = aftermath._replace(account_event="pause", reason=text)
     window = usage.window_of(delivery.run_id)
     if delivery.run_id and breaker_trips(policy, window) and policy.breaker is not None:
-        text = f"error rate {window.failed}/{window.size} is above {policy.breaker.above}"
+        recent = window.last(policy.breaker.window)
+        text = f"error rate {recent.failed}/{recent.size} is above {policy.breaker.above}"
         reason = aftermath.reason if aftermath.account_event else text
-        aftermath = aftermath._replace(pause_run=delivery.run_id, reason=reason)
+        return aftermath._replace(pause_run=delivery.run_id, reason=reason, by_breaker=True)
+    if delivery.run_id and result.pauses_run:
+        return aftermath._replace(pause_run=delivery.run_id)
     return aftermath

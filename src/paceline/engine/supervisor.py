@@ -24,12 +24,13 @@ from paceline.core.errors import (
     StoreError,
 )
 from paceline.core.instants import MINUTE, SECOND
-from paceline.engine import lane_writes, runs, taking
+from paceline.engine import taking
 from paceline.engine.chance import Draws
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import AWAY_PAUSE_US, TOO_MANY_CRASHES, CrashBook, suspend
 from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.housekeeping import Housekeeping
 from paceline.engine.lane import Lane
 from paceline.engine.leases import (
     IDLE_RENEW_EVERY_US,
@@ -44,7 +45,6 @@ from paceline.engine.taking import Taking
 log = structlog.get_logger("paceline.supervisor")
 
 WATCH_EVERY_US = 60 * SECOND
-BURY_AFTER_US = 60 * MINUTE
 CLOSE_WITHIN_US = 10 * SECOND
 
 
@@ -106,6 +106,7 @@ class Supervisor:
         self._crashes = CrashBook()
         self._side: list[asyncio.Future[None]] = []
         self._watched_us = 0
+        self._house = Housekeeping(journal)
         self._steps = ClockSteps(clock)
         self._nudge = asyncio.Event()
         self._took = asyncio.Event()
@@ -354,8 +355,8 @@ class Supervisor:
                 await self._clock.sleep(self._options.poll_us)
 
     async def _watch(self) -> None:
-        """Restart lanes that are stuck, bury dead processes, end runs that nobody could end."""
-        now, now_us = self._clock.now(), self._clock.monotonic_us()
+        """Restart lanes that are stuck, and keep the house."""
+        now_us = self._clock.monotonic_us()
         # While the whole process stood still no lane could make a step: that is not its fault.
         stood_us = max(0, now_us - self._watched_us - WATCH_EVERY_US)
         self._watched_us = now_us
@@ -364,15 +365,7 @@ class Supervisor:
             idle_us = now_us - lane.stepped_us - stood_us
             if not lane.waiting and idle_us > lane.patience_us and running.kill():
                 log.error("lane is stuck, restarting it", account=running.account.name)
-        dead, left_open = await self._journal.read(
-            lambda tx: (tx.processes.dead(BURY_AFTER_US), runs.left_open(tx))
-        )
-        if dead:
-            await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
-        for run_id in left_open:
-            ended = await self._journal.write(partial(lane_writes.end_run, run_id=run_id, now=now))
-            if ended is not None:
-                log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+        await self._house.look(self._clock.now())
 
     # ------------------------------------------------------------------ stopping
 

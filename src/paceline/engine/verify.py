@@ -23,9 +23,10 @@ from paceline.core.outcome import OutcomeKind
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
-from paceline.engine.agenda import RunQueue
-from paceline.engine.memory import Snapshot, take_snapshot
+from paceline.engine.agenda import RunQueue, contacted
+from paceline.engine.memory import Snapshot, policy_of, take_snapshot
 from paceline.engine.ports import Account, LedgerRow, Run, Tx
+from paceline.engine.ports.history import IMPORTED
 
 CLOCK_SKEW_US = 15 * SECOND
 """Processes' clocks may differ; an old owner's intent is only damning well after the takeover."""
@@ -39,9 +40,25 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Offence:
+    """Which of an account's limits a message has gone against, for whoever counts by the day."""
+
+    rule: str
+    """As ``core/limits.py`` names them."""
+    at: Instant
+    zone: str
+    """By whose midnight its day is told."""
+    action: str
+    count: int = 1
+    """Of a cap, the how many-th it was."""
+    cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     invariant: str
     detail: str
+    offence: Offence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +105,15 @@ def verify(tx: Tx, now: Instant) -> list[Violation]:
         for delivery, at, since_at in tx.audit.suppressed_after()
     ]
     for account in tx.accounts.list(with_removed=True):
-        found += _Judge(tx, account).judge()
+        found += judge_account(tx, account)
         found += _forgotten(tx, account, now)
     return found
+
+
+def judge_account(tx: Tx, account: Account, since_at: Instant = 0) -> list[Violation]:
+    """An account's ledger by itself. Where it is not read from its beginning, what came before is
+    not known: the first messages are then judged without those that they follow."""
+    return _Judge(tx, account).judge(since_at)
 
 
 def _forgotten(tx: Tx, account: Account, now: Instant) -> Iterator[Violation]:
@@ -115,12 +138,14 @@ def _opens_at(tx: Tx, snapshot: Snapshot, run: Run, now: Instant) -> Instant | N
     """When the run's next delivery may go; None when nothing waits, or waits for a person."""
     account_id, policy = snapshot.restored.account.id, snapshot.policy
     due = tx.path.due(account_id, run.id, NEVER, 1)
+    if not due and run.pooled:
+        due = tx.path.pooled(run.id, NEVER, 1)
     if not due:
         return None
     queue = RunQueue(run, account_id, policy, journal=None)
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
-        queue.contacted = tx.deliveries.contacted([due[0].target], since_at)
+        queue.contacted = contacted(tx, due, since_at)
     ask = queue.ask(due[0], queue.content_of(due[0]))
     verdict = Pacer(policy, snapshot.standing).verdict(now, snapshot.usage(), ask)
     if isinstance(verdict, Wait):
@@ -151,22 +176,26 @@ def _complete(held: dict[tuple[int, int, int], dict[str, LedgerRow]]) -> Iterato
 
 @dataclass(slots=True)
 class _Caps:
-    """Slots taken in one period, with those that will be given back and when."""
+    """Slots taken in one period, with those that will be given back or made known, and when."""
 
     used: dict[tuple[Instant, str], int] = field(default_factory=dict)
-    returning: list[tuple[Instant, Instant, str]] = field(default_factory=list)
+    later: list[tuple[Instant, Instant, str, int]] = field(default_factory=list)
 
     def take(self, period_at: Instant, row: LedgerRow) -> int:
-        while self.returning and self.returning[0][0] <= row.at:
-            _, period, action = heapq.heappop(self.returning)
-            self.used[period, action] = self.used.get((period, action), 0) - 1
+        while self.later and self.later[0][0] <= row.at:
+            _, period, action, change = heapq.heappop(self.later)
+            self.used[period, action] = self.used.get((period, action), 0) + change
         self.used = {key: n for key, n in self.used.items() if key[0] >= period_at}
         self.used[period_at, row.action] = self.used.get((period_at, row.action), 0) + row.slots
         return self.used[period_at, row.action]
 
     def give_back(self, period_at: Instant, row: LedgerRow | None) -> None:
         if row is not None and row.slots < 0:
-            heapq.heappush(self.returning, (row.at, period_at, row.action))
+            heapq.heappush(self.later, (row.at, period_at, row.action, -1))
+
+    def learn(self, period_at: Instant, told: LedgerRow) -> None:
+        """Of a message that others have sent: nobody could count it before it was told."""
+        heapq.heappush(self.later, (told.at, period_at, told.action, 1))
 
 
 class _Judge:
@@ -185,8 +214,11 @@ class _Judge:
         self._started: OrderedDict[int, tuple[int, int]] = OrderedDict()
         self._parts: OrderedDict[int, int] = OrderedDict()
 
-    def judge(self) -> list[Violation]:
-        for attempt in attempts_of(self._tx.ledger.walk(self._account.id)):
+    def judge(self, since_at: Instant = 0) -> list[Violation]:
+        for attempt in attempts_of(self._tx.ledger.walk(self._account.id, since_at)):
+            if attempt.intent.code == IMPORTED:
+                self._learn(attempt)
+                continue
             policy = self._policy(attempt.intent.policy_id)
             starts = self._starts(attempt)
             self._judge_caps(attempt, policy)
@@ -201,6 +233,13 @@ class _Judge:
                 if not attempt.reply:
                     self._last_paced = (happened_at, policy)
         return self._found
+
+    def _learn(self, attempt: Attempt) -> None:
+        """What others have sent takes up a cap, and was otherwise under no limit of ours."""
+        zone, at = policy_of(self._account).day_zone, attempt.intent.at
+        if attempt.outcome is not None:
+            self._days.learn(day_start_of(at, zone), attempt.outcome)
+            self._weeks.learn(week_start(at, zone), attempt.outcome)
 
     def _policy(self, policy_id: int) -> Policy:
         if policy_id not in self._policies:
@@ -242,44 +281,46 @@ class _Judge:
         daily = [self._daily_cap(attempt, each) for each in (policy, begun)]
         weekly = [each.weekly.get(row.action) for each in (policy, begun)]
         periods = (
-            (self._days, day_start_of(row.at, zone), daily, "a day"),
-            (self._weeks, week_start(row.at, zone), weekly, "a week"),
+            (self._days, day_start_of(row.at, zone), daily, "a day", "daily"),
+            (self._weeks, week_start(row.at, zone), weekly, "a week", "weekly"),
         )
-        for caps, period_at, allowed, name in periods:
+        for caps, period_at, allowed, name, rule in periods:
             used = caps.take(period_at, row)
             cap = None if None in allowed else max(each for each in allowed if each is not None)
             caps.give_back(period_at, attempt.outcome)
             caps.give_back(period_at, attempt.resolution)
             if cap is not None and used > cap:
                 text = f"{attempt.text()} is number {used} of {cap} {row.action}s {name}"
-                self._blame("never over", text)
+                offence = Offence(rule, row.at, zone, row.action, used, cap)
+                self._blame("never over", text, offence)
 
     def _daily_cap(self, attempt: Attempt, policy: Policy) -> int | None:
-        cap, zone = policy.daily.get(attempt.intent.action), policy.day_zone
-        if policy.warmup is None or attempt.reply:
-            return cap
+        row, zone = attempt.intent, policy.day_zone
         first_day = day_of(self._account.warm_since_at, zone)
-        ramp = policy.warmup.cap_on((day_of(attempt.intent.at, zone) - first_day).days)
-        return ramp if cap is None else min(cap, ramp)
+        return policy.cap_on(row.action, (day_of(row.at, zone) - first_day).days)
 
     def _judge_spacing(self, attempt: Attempt, policy: Policy, at: Instant) -> None:
         if self._last_paced is None:
             return
         last_at, last_policy = self._last_paced
-        least_us = min(_least_gap_us(policy), _least_gap_us(last_policy))
+        least_us = min(policy.least_gap_us, last_policy.least_gap_us)
         if at - last_at < least_us:
-            gap_s = (at - last_at) / SECOND
-            self._blame("never too close", f"{attempt.text()} only {gap_s:.3f} s after the last")
+            text = f"{attempt.text()} only {(at - last_at) / SECOND:.3f} s after the last"
+            offence = Offence("gap", at, policy.day_zone, attempt.intent.action)
+            self._blame("never too close", text, offence)
 
     def _judge_hours(self, attempt: Attempt, policy: Policy, at: Instant) -> None:
+        zone, action = policy.day_zone, attempt.intent.action
         if policy.hours is not None and not policy.hours.is_open(at):
-            self._blame("never out of hours", f"{attempt.text()} at {iso(at)} ({policy.hours})")
+            text = f"{attempt.text()} at {iso(at)} ({policy.hours})"
+            self._blame("never out of hours", text, Offence("hours", at, zone, action))
         run = self._run(attempt.intent.run_id)
         closed = run.closes_at is not None and at >= run.closes_at
         early = run.opens_at is not None and at < run.opens_at
         outside = run.window is not None and not Hours.parse(run.window).is_open(at)
         if closed or early or outside:
-            self._blame("never out of hours", f"{attempt.text()} at {iso(at)} outside its window")
+            text = f"{attempt.text()} at {iso(at)} outside its window"
+            self._blame("never out of hours", text, Offence("window", at, zone, action))
 
     def _run(self, run_id: int) -> Run:
         if run_id not in self._runs:
@@ -295,8 +336,8 @@ class _Judge:
             text = f"{attempt.text()} by owner {row.generation} after {generation} took over"
             self._blame("never by two", text)
 
-    def _blame(self, invariant: str, detail: str) -> None:
-        self._found.append(Violation(invariant, f"{self._account.name}: {detail}"))
+    def _blame(self, invariant: str, detail: str, offence: Offence | None = None) -> None:
+        self._found.append(Violation(invariant, f"{self._account.name}: {detail}", offence))
 
 
 def _remember(known: OrderedDict[int, T], delivery_id: int, value: T) -> None:
@@ -304,8 +345,3 @@ def _remember(known: OrderedDict[int, T], delivery_id: int, value: T) -> None:
     known.move_to_end(delivery_id)
     if len(known) > REMEMBERED_STARTS:
         known.popitem(last=False)
-
-
-def _least_gap_us(policy: Policy) -> int:
-    spacing_us = policy.spacing.low_us if policy.spacing is not None else 0
-    return max(spacing_us, policy.min_gap_us)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from paceline.core.errors import InputError
 from paceline.core.nearest import did_you_mean
-from paceline.sim import worlds
+from paceline.sim import campaign_worlds, worlds
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
 
@@ -22,10 +22,15 @@ WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "gallery": worlds.gallery,
     "moods": worlds.moods,
     "people": worlds.people,
+    "office": campaign_worlds.office,
+    "pool": campaign_worlds.pool,
+    "sequel": campaign_worlds.sequel,
+    "breaker": campaign_worlds.breaker,
+    "storm": campaign_worlds.storm,
 }
 ANY = "any"
 """Instead of a name: each seed chooses one of the quick worlds."""
-QUICK = tuple(name for name in WORLDS if name != "mail")
+QUICK = tuple(name for name in WORLDS if name not in ("mail", "office"))
 
 
 def known_world(name: str) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 from paceline.core.errors import InputError, StoreUnavailable
 from paceline.core.instants import Instant
-from paceline.core.model import Content, Part
+from paceline.core.model import Content, Part, Target
 from paceline.core.states import AccountState, CampaignState, RunState
-from paceline.engine import queries
-from paceline.engine.commands import accounts, campaigns, control
+from paceline.engine import launching, queries
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.commands import accounts, campaigns, control, retrying
 from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.providers.sandbox import MemoryEffects
@@ -41,6 +42,15 @@ class Silence:
     """Cancelled or removed: nobody can take it back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Somebody lets an account or a campaign go on, knowing what has become of it."""
+
+    at: Instant
+    account: str | None = None
+    campaign: str | None = None
+
+
 @dataclass(slots=True)
 class Operators:
     """Everybody who gives orders in one world."""
@@ -52,7 +62,10 @@ class Operators:
     rng: random.Random
     silences: list[Silence] = field(default_factory=list)
     direct: int = 0
-    """Messages sent beside the campaigns."""
+    """Deliveries asked for beside the world's own campaigns."""
+    releases: list[Release] = field(default_factory=list)
+    wishes: list[Callable[[Tx, Instant], None]] = field(default_factory=list)
+    """What was asked for, each under a key of its own."""
 
     @property
     def store(self) -> Store:
@@ -84,6 +97,7 @@ class Operators:
             (f"changes {account}", lambda: self._change(account)),
             (f"answers from {account}", lambda: self._answer(account)),
             *self._drastic(account, campaign),
+            *self._thorough(account, campaign),
         ]
 
     def _drastic(self, account: str, campaign: str) -> list[tuple[str, Callable[[], None]]]:
@@ -92,6 +106,18 @@ class Operators:
         return [
             (f"cancels {campaign}", lambda: self._cancel(campaign)),
             (f"removes {account}", lambda: self._remove(account)),
+        ]
+
+    def _thorough(self, account: str, campaign: str) -> list[tuple[str, Callable[[], None]]]:
+        if not self.world.thorough:
+            return []
+        return [
+            (f"retries {campaign}", lambda: self._retry(campaign)),
+            (f"lays out {account} anew", lambda: self._lay_anew(account)),
+            (f"wishes for a message from {account}", lambda: self._wish_for_message(account)),
+            (f"wishes for a campaign from {account}", lambda: self._wish_for_campaign(account)),
+            ("wishes the same again", self._wish_again),
+            ("wishes the same once more", self._wish_again),
         ]
 
     def _say(self, order: Callable[[Tx, Instant], Any]) -> Instant:
@@ -107,6 +133,7 @@ class Operators:
 
     def _resume_account(self, name: str) -> None:
         at = self._say(lambda tx, now: accounts.resume(tx, name, now))
+        self.releases.append(Release(at, account=name))
         self._end(at, account=name)
 
     def _pause_campaign(self, name: str) -> None:
@@ -115,6 +142,7 @@ class Operators:
 
     def _resume_campaign(self, name: str) -> None:
         at = self._say(lambda tx, now: campaigns.resume(tx, name, now))
+        self.releases.append(Release(at, campaign=name))
         self._end(at, campaign=name)
 
     def _stop_all(self) -> None:
@@ -175,6 +203,60 @@ class Operators:
         rate = self.rng.choice(("10/min", "15/min burst 2", "45/min"))
         wish = AccountChange(overrides={"rate": rate})
         self._say(lambda tx, now: accounts.change(tx, account, wish, self.house, now))
+
+    # ------------------------------------------------------------------ more than once
+
+    def _retry(self, name: str) -> None:
+        at = self._say(lambda tx, now: retrying.retry_failed(tx, name, now))
+        # Where the campaign had ended it goes on, whatever had become of it.
+        self.releases.append(Release(at, campaign=name))
+
+    def _lay_anew(self, name: str) -> None:
+        with self.store.read() as tx:
+            account = accounts.find(tx, name)
+        launching.lay_anew(self.store, [account.id], self.around.clock.now(), "somebody asked")
+
+    def _wish_for_message(self, account: str) -> None:
+        content = Content((Part("text", "a word that matters"),))
+        number, providers = len(self.wishes), self.house.providers
+        target, action = f"wish-{number:05}", self.world.mailings[0].action
+
+        def wish(tx: Tx, now: Instant) -> None:
+            key = f"message {number}"
+            campaigns.send_direct(
+                tx, account, target, content, action, now, providers=providers, key=key
+            )
+
+        self._wish(wish, 1)
+
+    def _wish_for_campaign(self, account: str) -> None:
+        number, providers = len(self.wishes), self.house.providers
+        spec = CampaignSpec(
+            f"wish {number}",
+            (account,),
+            Content((Part("text", "a word to a few"),)),
+            action=self.world.mailings[0].action,
+        )
+        targets = [Target(f"wish-{number:05}-{friend}") for friend in range(3)]
+
+        def wish(tx: Tx, now: Instant) -> None:
+            key = f"campaign {number}"
+            campaign, new = campaigns.create_once(tx, spec, targets, providers, now, key)
+            if new:
+                campaigns.launch(tx, campaign.name, now)
+
+        self._wish(wish, len(targets))
+
+    def _wish(self, wish: Callable[[Tx, Instant], None], deliveries: int) -> None:
+        self._say(wish)
+        self.direct += deliveries
+        self.wishes.append(wish)
+
+    def _wish_again(self) -> None:
+        """Whoever did not hear the answer asks once more: nothing more may come of it."""
+        if not self.wishes:
+            raise InputError("nobody has wished for anything yet")
+        self._say(self.rng.choice(self.wishes))
 
     # ------------------------------------------------------------------ putting things right
 

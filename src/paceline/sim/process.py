@@ -88,6 +88,8 @@ class Process:
         """Set when it has ended, however it did."""
         self._moving: asyncio.Event | None = None
         self._unheard: list[Callable[[], None]] = []
+        self.stood_still = 0
+        """How often."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
         wire = Wire(self, around.provider)
@@ -189,6 +191,7 @@ class Process:
         if self._moving is not None or not self.alive:
             return
         self._moving = asyncio.Event()
+        self.stood_still += 1
         self.around.trace.note(self.name, "stands still", f"{us} us")
         asyncio.get_running_loop().call_later(us / SECOND, self._go_on)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from paceline.core.durations import parse_duration
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
 from paceline.engine import queries
@@ -24,7 +25,7 @@ from paceline.sim.checks.evidence import OVER
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
 from paceline.sim.operators import OUT_OF_SERVICE
 from paceline.sim.process import Skew
-from paceline.sim.stage import Stage, blank_database, set_stage
+from paceline.sim.stage import DRIFT_US, Stage, blank_database, set_stage
 from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
@@ -190,7 +191,9 @@ async def _set_clocks(stage: Stage) -> None:
         name = rng.choice(sorted(stage.skews))
         skew = stage.skews[name]
         right_us = skew.us
-        skew.us -= rng.randint(1, weather.climate.farthest_step_us)
+        back_us = rng.randint(1, weather.climate.farthest_step_us)
+        skew.us -= back_us
+        stage.spread_us = max(stage.spread_us, back_us + 2 * DRIFT_US)
         trace.note(name, "clock", f"is set back to {skew.us} us")
         await asyncio.sleep(rng.randint(1, HOUR) / SECOND)
         skew.us = right_us
@@ -200,6 +203,7 @@ async def _set_clocks(stage: Stage) -> None:
 async def _give_orders(stage: Stage) -> None:
     weather = stage.around.weather
     every_us = min(weather.climate.operator_every_us, stage.world.lasts_us // 8)
+    every_us = max(every_us, stage.world.orders_us)
     while True:
         await asyncio.sleep(weather.after(every_us) / SECOND)
         stage.operators.act()
@@ -243,12 +247,19 @@ def _left(stage: Stage) -> int:
 def _evidence(stage: Stage) -> Evidence:
     world, witness = stage.world, stage.around.witness
     with stage.around.store.read() as tx:
-        names = {account.id: account.name for account in tx.accounts.list()}
+        names = {a.id: a.name for a in tx.accounts.list(with_removed=True)}
         runs: dict[int, Run] = {}
         deliveries: list[Delivery] = []
         for campaign in tx.campaigns.list():
             deliveries += queries.deliveries_of(tx, campaign)
             runs.update((run.id, run) for run in tx.runs.of_campaign(campaign.id))
+        waits = {
+            (run.id, step): parse_duration(text)
+            for run in runs.values()
+            for step, text in enumerate(
+                tx.campaigns.get(run.campaign_id).settings.get("steps", []), start=2
+            )
+        }
         used = {call.facts.policy_id for call in witness.calls if call.facts is not None}
         policies = {
             number: Policy.from_mapping(tx.policies.body(number))
@@ -260,9 +271,13 @@ def _evidence(stage: Stage) -> Evidence:
         deliveries=deliveries,
         accounts=names,
         runs=runs,
-        parts={run.id: max(1, len(run.content)) for run in runs.values()},
+        parts={
+            (run.id, step): max(1, len(run.parts_of(step)))
+            for run in runs.values()
+            for step in range(1, 2 + len(run.content))
+        },
         policies=policies,
-        planned=sum(m.targets for m in world.mailings) + stage.operators.direct,
+        planned=sum(m.deliveries for m in world.mailings) + stage.operators.direct,
         suppressed_at=witness.suppressed_at,
         silences=stage.operators.silences,
         ended_at=stage.around.clock.now(),
@@ -270,6 +285,10 @@ def _evidence(stage: Stage) -> Evidence:
         heard=witness.heard,
         loaded=witness.loaded,
         started_at=world.start_at,
+        waits=waits,
+        spread_us=stage.spread_us,
+        looks=witness.looks,
+        releases=stage.operators.releases,
     )
 
 

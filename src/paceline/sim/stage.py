@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from paceline.core.instants import MILLISECOND, Instant
 from paceline.core.model import Content, Target
+from paceline.engine import launching
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.catalogue import Catalogue
 from paceline.engine.clock import LoopClock
@@ -62,6 +63,9 @@ class Stage:
     skews: dict[str, Skew] = field(default_factory=dict)
     born: int = 0
     over: bool = False
+    spread_us: int = 0
+    """How far apart any two readings of clocks ever were at one instant, or of one before and after
+    somebody set it."""
 
     def start(self, name: str) -> None:
         """A process of that name, on the machine of that name."""
@@ -93,8 +97,8 @@ def set_stage(
     effects = MemoryEffects()
     provider = SandboxProvider(clock, effects)
     house = House(Registry([provider]), Catalogue())
-    witness = Witness(clock, store, trace)
-    weather = Weather(CLIMATES[faults], rng("weather"))
+    witness = Witness(clock, store, trace, careful=world.careful)
+    weather = Weather(world.climate or CLIMATES[faults], rng("weather"))
     around = Surroundings(clock, store, provider, witness, weather, trace, copy_context())
     operators = Operators(around, world, house, effects, rng("operators"))
     with store.write() as tx:
@@ -106,11 +110,17 @@ def set_stage(
             accounts.add(tx, new, house, clock.now())
         for mailing in world.mailings:
             _create(tx, mailing, house, clock.now())
-    return Stage(world, around, operators, effects, house, rng)
+    for mailing in world.mailings:
+        if mailing.planned:
+            launching.launch(store, mailing.name, clock.now(), house.providers)
+    spread_us = 2 * DRIFT_US if world.fleet else 0
+    return Stage(world, around, operators, effects, house, rng, spread_us=spread_us)
 
 
 def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
     spec = CampaignSpec(
+        assignment=mailing.assignment,
+        steps=mailing.steps,
         name=mailing.name,
         accounts=mailing.senders,
         content=Content(mailing.parts),
@@ -129,4 +139,5 @@ def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
         for number in range(mailing.targets)
     ]
     campaigns.create(tx, spec, targets, house.providers, now)
-    campaigns.launch(tx, mailing.name, now)
+    if not mailing.planned:
+        campaigns.launch(tx, mailing.name, now)

@@ -7,7 +7,7 @@ Only the drawing of lots is done here. What a crash or a lost answer does is tol
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Literal, get_args
 
@@ -148,6 +148,25 @@ CLIMATES: dict[Faults, Climate] = {
         deploy_every_us=8 * HOUR,
     ),
 }
+
+STORM = replace(
+    CLIMATES["heavy"],
+    commits=(
+        (Commit.CRASH_BEFORE, 1 / 40),
+        (Commit.CRASH_AFTER, 1 / 30),
+        (Commit.UNHEARD, 1 / 100),
+        (Commit.CONFLICT, 1 / 100),
+    ),
+    calls=(
+        (Call.CRASH_BEFORE, 1 / 15),
+        (Call.CRASH_DURING, 1 / 8),
+        (Call.CRASH_AFTER, 1 / 12),
+        (Call.STUBBORN, 1 / 40),
+    ),
+    crash_per_turn=1 / 600,
+    restart_us=8 * SECOND,
+)
+"""Crashes ten times as often as in heavy weather: hardly anything is done in one go."""
 
 MOODS: dict[Faults, dict[str, Any]] = {
     "none": {},

@@ -110,7 +110,7 @@ class WireDriver:
         """As a driver in whose library nobody can be reached: it hears of no cancellation, only
         the end of its process ends it."""
         process, clock = self._process, self._process.around.clock
-        until_at = clock.now() + us
+        until_at, stood_still = clock.now() + us, process.stood_still
         process.around.trace.note(process.name, "wire", f"hears nothing for {us} us")
         while clock.now() < until_at and process.alive:
             try:
@@ -118,6 +118,10 @@ class WireDriver:
             except asyncio.CancelledError:
                 continue
         await process.pass_gate()
+        if process.stood_still > stood_still:
+            # Its machine was asleep and has lost its connections. If it had not, nobody else could
+            # know that the call lives on, and no sender could do anything about it.
+            raise ConnectionResetError("the connection was lost while the machine slept")
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         self._process.refuse_dead()

@@ -8,14 +8,15 @@ what is wrong with it is for the checkers (``checks``) to say.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import CallFacts, Media, Message, Store, Upload
+from paceline.engine.ports import CallFacts, LedgerRow, Media, Message, Store, Tx, Upload
 from paceline.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -67,10 +68,22 @@ class Loaded:
     known: Upload | None
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the ledger held at a call that it had not held at the call before."""
+
+    at: Instant
+    rows: tuple[LedgerRow, ...]
+    generations: Mapping[int, int] = field(default_factory=dict)
+    """Of every account's lane, just then."""
+
+
 class Witness:
     """Everything that was seen in one world."""
 
-    def __init__(self, clock: LoopClock, store: Store, trace: Trace) -> None:
+    def __init__(
+        self, clock: LoopClock, store: Store, trace: Trace, *, careful: bool = False
+    ) -> None:
         self._clock = clock
         self._store = store
         self._trace = trace
@@ -78,6 +91,9 @@ class Witness:
         self.calls: list[Seen] = []
         self.heard: list[Heard] = []
         self.loaded: list[Loaded] = []
+        self.looks: list[Look] = []
+        self._careful = careful
+        self._read: set[tuple[int, int, int, str]] = set()
         self.crashes = 0
         self.suppressed_at: dict[str, Instant] = {}
         """When an address was suppressed by an operator: the instant of the commit."""
@@ -86,6 +102,8 @@ class Witness:
         delivery_id, part = (int(number) for number in message.key.rsplit("-", 2)[1:])
         with self._store.read() as tx:
             facts = tx.audit.at_call(delivery_id, part)
+            if self._careful:
+                self._look_into_the_ledger(tx)
         gap_us = 0
         if facts is not None and facts.checkpoint is not None:
             gap_us = json.loads(facts.checkpoint).get("gap_us", 0)
@@ -104,6 +122,19 @@ class Witness:
                 gap_us=gap_us,
             )
         )
+
+    def _look_into_the_ledger(self, tx: Tx) -> None:
+        """The ledger has no order of its own in which it was written; this gives it one."""
+        new, generations = [], {}
+        for account in tx.accounts.list(with_removed=True):
+            generations[account.id] = tx.lanes.get(account.id).generation
+            for row in tx.ledger.walk(account.id):
+                key = (row.delivery_id, row.part, row.attempt, row.kind)
+                if key not in self._read:
+                    self._read.add(key)
+                    new.append(row)
+        new.sort(key=lambda row: (row.at, row.delivery_id, row.part, row.attempt, row.kind))
+        self.looks.append(Look(self._clock.now(), tuple(new), generations))
 
     def see_answer(
         self, process: Process, account: str, message: Message, outcome: Outcome

@@ -13,8 +13,9 @@ from typing import Any
 
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
-from paceline.core.model import AtClose, Part
-from paceline.sim.weather import MOODS, Faults
+from paceline.core.model import AtClose, Part, Step
+from paceline.engine.campaign_spec import Assignment
+from paceline.sim.weather import MOODS, Climate, Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,15 @@ class Mailing:
     """Whose addresses: mailings that name the same one write to the same people."""
     recipient_hours: str | None = None
     expire_after_us: int | None = None
+    assignment: Assignment = "round_robin"
+    steps: tuple[Step, ...] = ()
+    planned: bool = False
+    """Whether it is laid out over its accounts beforehand."""
+
+    @property
+    def deliveries(self) -> int:
+        """How many it comes to, later steps included."""
+        return self.targets * (1 + len(self.steps))
 
     def address(self, number: int) -> str:
         return f"{self.audience or self.name}-{number:05}"
@@ -66,10 +76,18 @@ class World:
     park_after_us: int = 2 * MINUTE
     operated: bool = True
     """Whether operators pause, resume, stop, suppress and change limits meanwhile."""
+    orders_us: int = 0
+    """How long, on average, between two orders, where that is longer than the climate has it."""
     drastic: bool = False
     """Whether they cancel campaigns and remove accounts as well."""
+    thorough: bool = False
+    """Whether they also retry what failed, lay out anew, and ask for the same thing twice."""
     tended: bool = True
     """Whether people put right in the end what only they can."""
+    careful: bool = False
+    """Whether the ledger is read along with every call, to judge what follows from failures."""
+    climate: Climate | None = None
+    """A climate of its own, where it is worse than the weather that was asked for."""
 
 
 STARTS = tuple(

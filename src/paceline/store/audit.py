@@ -9,9 +9,11 @@ from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, s
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
+from paceline.engine.ports.history import IMPORTED
+from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import CallFacts
 from paceline.store.base import Context, Subject
-from paceline.store.schema import NOBODY, counters, deliveries, lanes, ledger, runs, suppressions
+from paceline.store.schema import counters, deliveries, lanes, ledger, runs, suppressions
 
 SHOWN = 1_000
 """Faults told of one kind: more would say nothing more."""
@@ -90,7 +92,12 @@ class Audit(Subject):
             select(deliveries.c.id, ledger.c.intent_at, suppressions.c.at)
             .join(deliveries, deliveries.c.target == suppressions.c.address)
             .join(ledger, ledger.c.delivery_id == deliveries.c.id)
-            .where(ledger.c.kind == "intent", ledger.c.intent_at > suppressions.c.at)
+            # What others have sent, and only told us of, was never ours to hold back.
+            .where(
+                ledger.c.kind == "intent",
+                ledger.c.intent_at > suppressions.c.at,
+                ledger.c.code != IMPORTED,
+            )
             .order_by(ledger.c.intent_at, deliveries.c.id)
             .limit(SHOWN)
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, exists, func, insert, select, update
+from sqlalchemy import Select, exists, func, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
@@ -16,14 +16,7 @@ from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
 from paceline.store.moves import next_state
 from paceline.store.prepared import Prepared
-from paceline.store.schema import (
-    NOBODY,
-    campaigns,
-    counters,
-    deliveries,
-    run_accounts,
-    runs,
-)
+from paceline.store.schema import campaigns, counters, deliveries, runs
 
 CAMPAIGN_OVER = frozenset({CampaignState.FINISHED, CampaignState.CANCELLED})
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
@@ -77,6 +70,10 @@ class Campaigns(Subject):
         if state is not None:
             statement = statement.where(campaigns.c.state == state.value)
         return [rows.campaign(row) for row in self._connection.execute(statement)]
+
+    def set_settings(self, campaign_id: int, settings: Mapping[str, Any]) -> None:
+        statement = update(campaigns).where(campaigns.c.id == campaign_id)
+        self._connection.execute(statement.values(settings=dump(dict(settings))))
 
     def move(
         self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
@@ -188,22 +185,6 @@ class Runs(Subject):
 
     def idle(self) -> list_of[int]:
         return [row[0] for row in _IDLE.run(self._context).fetchall()]
-
-    def set_pool(self, run_id: int, account_ids: Iterable[int]) -> None:
-        members = sorted(set(account_ids))
-        self._connection.execute(
-            insert(run_accounts),
-            [{"run_id": run_id, "account_id": account_id} for account_id in members],
-        )
-        self._context.open_counters((account_id, run_id) for account_id in (NOBODY, *members))
-
-    def pool(self, run_id: int) -> list_of[int]:
-        statement = (
-            select(run_accounts.c.account_id)
-            .where(run_accounts.c.run_id == run_id)
-            .order_by(run_accounts.c.account_id)
-        )
-        return list_of(self._connection.execute(statement).scalars())
 
     def awaiting_proof(self, run_id: int) -> bool:
         statement = (

@@ -7,15 +7,27 @@ held before a run, a counter or a waiting delivery is changed (see ``Context.hol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, case, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    delete,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from paceline.core.errors import IllegalTransition
 from paceline.core.instants import Instant
 from paceline.core.states import DELIVERY, DeliveryState
+from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, NewDelivery
 from paceline.store import rows
 from paceline.store.base import (
@@ -27,14 +39,13 @@ from paceline.store.base import (
     storable_or_none,
     tally_move,
 )
+from paceline.store.contacted import contacted
 from paceline.store.moves import known
 from paceline.store.prepared import Prepared
-from paceline.store.schema import IN_FLIGHT, NOBODY, counters, deliveries, ledger, runs
+from paceline.store.schema import IN_FLIGHT, accounts, counters, deliveries, runs
 
 CHUNK = 2_000
 """Rows held in memory and sent to the database at a time by a bulk insert."""
-LOOKUP = 500
-"""Addresses asked about in one statement."""
 
 READY, UNKNOWN, SENT = DeliveryState.READY, DeliveryState.UNKNOWN, DeliveryState.SENT
 
@@ -124,7 +135,9 @@ class Deliveries(Subject):
         values: dict[str, Any] = {"state": READY.value, "due_at": later, "moved_at": at}
         if expire_after_us is not None:
             values["expires_at"] = later + expire_after_us
-        return self._move_rows(run_id, DeliveryState.PLANNED, values, account_id=None)
+        return self._move_rows(
+            run_id, DeliveryState.PLANNED, values, account_id=None, only=deliveries.c.step == 1
+        )
 
     def move(
         self,
@@ -166,6 +179,7 @@ class Deliveries(Subject):
         at: Instant,
         reason: str = "",
         account_id: int | None = None,
+        pooled: bool = False,
     ) -> int:
         _ours(event)
         self._context.unhurried()
@@ -177,7 +191,7 @@ class Deliveries(Subject):
         # No event leads from one of its sources to another, so no row is moved twice.
         for source in DELIVERY.sources(event):
             values = _changes(DELIVERY.next(source, event), at, None, reason)
-            moved += self._move_rows(run_id, source, values, account_id)
+            moved += self._move_rows(run_id, source, values, account_id, pooled)
         return moved
 
     def _move_rows(
@@ -186,12 +200,18 @@ class Deliveries(Subject):
         source: DeliveryState,
         values: dict[str, Any],
         account_id: int | None,
+        pooled: bool = False,
+        only: ColumnElement[bool] | None = None,
     ) -> int:
         statement = update(deliveries).where(
             deliveries.c.run_id == run_id, deliveries.c.state == rows.spelled(source)
         )
+        if only is not None:
+            statement = statement.where(only)
         if account_id is not None:
-            statement = statement.where(deliveries.c.account_id == account_id)
+            owned = deliveries.c.account_id == account_id
+            nobodys = deliveries.c.account_id.is_(None)
+            statement = statement.where(or_(owned, nobodys) if pooled else owned)
         result = self._connection.execute(
             statement.values(values).returning(deliveries.c.account_id)
         )
@@ -203,6 +223,31 @@ class Deliveries(Subject):
             tally_move(tally, account, run_id, source.value, values["state"], count)
         self._context.add_counts(tally)
         return moved.total()
+
+    def drop_planned(self, run_id: int) -> int:
+        self._context.unhurried()
+        statement = delete(deliveries).where(
+            deliveries.c.run_id == run_id,
+            deliveries.c.state == rows.spelled(DeliveryState.PLANNED),
+        )
+        dropped: int = self._connection.execute(statement).rowcount
+        planned = (counters.c.run_id == run_id, counters.c.state == DeliveryState.PLANNED.value)
+        self._connection.execute(update(counters).where(*planned).values(n=0))
+        total = update(runs).where(runs.c.id == run_id)
+        self._connection.execute(total.values(total=runs.c.total - dropped))
+        return dropped
+
+    def retry_failed(self, run_id: int, at: Instant, expire_after_us: int | None) -> int:
+        self._context.unhurried()
+        values: dict[str, Any] = {
+            **_changes(READY, at, at, "tried again by an operator"),
+            "retries": 0,
+            "expires_at": None if expire_after_us is None else at + expire_after_us,
+        }
+        there = select(accounts.c.id).where(accounts.c.removed_at.is_(None))
+        return self._move_rows(
+            run_id, DeliveryState.FAILED, values, None, only=deliveries.c.account_id.in_(there)
+        )
 
     def postpone(
         self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None
@@ -222,6 +267,10 @@ class Deliveries(Subject):
             statement = select(deliveries.c.account_id).where(deliveries.c.id == delivery_id)
             owners = self._connection.execute(statement).scalars()
             self._context.hold_lanes(owner for owner in owners if owner is not None)
+
+    def hold(self, delivery_id: int, account_id: int) -> bool:
+        row = _LOCK.run(self._context, delivery_id=delivery_id).fetchone()
+        return row is not None and row[1] in (None, account_id)
 
     def page(
         self,
@@ -243,29 +292,20 @@ class Deliveries(Subject):
         return [rows.delivery(row) for row in self._connection.execute(statement)]
 
     def contacted(
-        self, targets: Sequence[str], since_at: Instant
+        self,
+        targets: Sequence[str],
+        since_at: Instant,
+        people: Mapping[str, int] | None = None,
     ) -> dict[str, tuple[Instant, ...]]:
-        found: dict[str, list[Instant]] = {}
-        for some in chunks(dict.fromkeys(targets), LOOKUP):
-            statement = select(deliveries.c.target, deliveries.c.sent_at).where(
-                deliveries.c.target.in_(some), deliveries.c.sent_at >= since_at
-            )
-            for chosen in (statement, _in_flight(some, since_at)):
-                for target, at in self._connection.execute(chosen):
-                    found.setdefault(target, []).append(at)
-        return {target: tuple(sorted(instants)) for target, instants in found.items()}
+        return contacted(self._context, targets, since_at, people or {})
 
-
-def _in_flight(targets: list[str], since_at: Instant) -> Select[Any]:
-    """Targets to whom something is on its way, or nobody knows whether it was; and since when."""
-    intent_at = func.max(ledger.c.intent_at)
-    return (
-        select(deliveries.c.target, intent_at)
-        .join(ledger, ledger.c.delivery_id == deliveries.c.id)
-        .where(deliveries.c.target.in_(targets), text(IN_FLIGHT), ledger.c.kind == "intent")
-        .group_by(deliveries.c.id, deliveries.c.target)
-        .having(intent_at >= since_at)
-    )
+    def knows(self, account_id: int, target: str) -> bool:
+        theirs = (deliveries.c.account_id == account_id, deliveries.c.target == target)
+        # One after the other: each follows an index of its own, and both together none.
+        return any(
+            self._connection.execute(select(deliveries.c.id).where(*theirs, which).limit(1)).first()
+            for which in (deliveries.c.sent_at.is_not(None), text(IN_FLIGHT))
+        )
 
 
 def _select() -> Select[Any]:

@@ -36,7 +36,14 @@ from paceline.engine.ports.records import LaneRow, Lease, ProcessRow
 from paceline.store import rows
 from paceline.store.base import Subject
 from paceline.store.prepared import Prepared, among, listed
-from paceline.store.schema import UNSETTLED, accounts, counters, lanes, processes
+from paceline.store.schema import (
+    UNSETTLED,
+    accounts,
+    counters,
+    lanes,
+    processes,
+    run_accounts,
+)
 
 _FREE_AND_WAKING = and_(lanes.c.owner.is_(None), lanes.c.wake_at.is_not(None))
 
@@ -97,10 +104,14 @@ class Lanes(Subject):
         self._touch([account_id], wake_at)
 
     def touch_run(self, run_id: int, wake_at: Instant) -> None:
-        concerned = select(counters.c.account_id).where(
-            counters.c.run_id == run_id,
-            counters.c.n > 0,
-            counters.c.state.in_(UNSETTLED),
+        concerned = (
+            select(counters.c.account_id)
+            .where(
+                counters.c.run_id == run_id,
+                counters.c.n > 0,
+                counters.c.state.in_(UNSETTLED),
+            )
+            .union(select(run_accounts.c.account_id).where(run_accounts.c.run_id == run_id))
         )
         self._touch(concerned, wake_at)
 

@@ -22,9 +22,11 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import DELIVERY, AccountState, DeliveryState
 from paceline.engine.ports.path import Intent, LaneResult, LaneUnit, Settlement
+from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Lease
 from paceline.store.base import Tally, storable
 from paceline.store.path_reads import PathReads
+from paceline.store.sparing import spared
 
 READY, SENDING, UNKNOWN = DeliveryState.READY, DeliveryState.SENDING, DeliveryState.UNKNOWN
 
@@ -107,6 +109,7 @@ class BasePath(PathReads, ABC):
     def apply(self, units: Sequence[LaneUnit]) -> list[LaneResult]:
         if not units:
             return []
+        units = spared(self._context, units)
         entries = _settlings(units)
         rounds = _one_per_delivery(entries)
         with self._together():
@@ -217,7 +220,7 @@ def intent_rows(entries: Iterable[Intending]) -> list[tuple[Any, ...]]:
             policy_id,
             lease.generation,
         )
-        for _, lease, (delivery_id, run_id, part, attempt, action, at, policy_id, _) in entries
+        for _, lease, (delivery_id, run_id, part, attempt, action, at, policy_id, *_) in entries
     ]
 
 
@@ -300,7 +303,8 @@ def _note_intended(
         if intent.delivery_id in ids:
             intended.add(place)
             if intent.starts:
-                tally[lease.account_id, intent.run_id, _READY] -= 1
+                before = NOBODY if intent.pooled else lease.account_id
+                tally[before, intent.run_id, _READY] -= 1
                 tally[lease.account_id, intent.run_id, _SENDING] += 1
 
 

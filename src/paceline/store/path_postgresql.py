@@ -148,6 +148,15 @@ _APPENDED = f"""
 INSERT INTO ledger ({INTENT_NAMES}, kind, intent_at, slots, code, reason)
 SELECT {INTENT_NAMES}, 'intent', at, 1, '', '' FROM passed RETURNING delivery_id
 """
+# Under the same conditions as the start that follows it, and behind the same fence: either both
+# change the row or neither does. Of two accounts that want it, the second waits here, and finds it
+# taken.
+_TAKE = f"""
+WITH {_WISHES}
+UPDATE deliveries d SET account_id = w.account_id
+FROM w WHERE d.account_id IS NULL AND {_IS_WISHED.replace("d.account_id = w.account_id AND ", "")}
+    AND d.attempts = w.attempt - 1
+"""
 _START = f"""
 WITH {_WISHES}, passed AS (
     UPDATE deliveries d SET state = 'sending', attempts = w.attempt, due_at = NULL, moved_at = w.at
@@ -238,6 +247,9 @@ class PostgresqlPath(BasePath):
     def _intend(self, entries: list[Intending]) -> Answer[Iterable[int]]:
         starts = [entry for entry in entries if entry[2].starts]
         further = [entry for entry in entries if not entry[2].starts]
+        pooled = [entry for entry in starts if entry[2].pooled]
+        if pooled:
+            self._ask(_TAKE, (READY.value, *columns(intent_rows(pooled))))
         asked = [
             self._ask(statement, (source.value, *columns(intent_rows(some))))
             for statement, source, some in ((_START, READY, starts), (_CONTINUE, SENDING, further))

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, or_, select
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.path import Restored
+from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, LedgerRow
 from paceline.store import rows
 from paceline.store.accounts import select_accounts
@@ -20,10 +21,12 @@ from paceline.store.campaigns import select_runs
 from paceline.store.prepared import Prepared
 from paceline.store.schema import (
     CONTROL,
+    SIGNALS,
     UNSETTLED,
     accounts,
     counters,
     lanes,
+    run_accounts,
     runs,
     settings,
     usage,
@@ -47,6 +50,13 @@ _BEGUN_AND_FRESH = f"{_DUE % ('>', 'begun')} UNION ALL {_DUE % ('=', 'fresh')}"
 _NEXT_DUE = """
 SELECT min(due_at) FROM deliveries WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL
 """
+_POOLED = f"""{_DELIVERY}
+WHERE d.account_id IS NULL AND d.run_id = ? AND d.due_at IS NOT NULL AND d.due_at <= ?
+ORDER BY d.due_at, d.id LIMIT {{limit}}
+"""
+_NEXT_POOLED = """
+SELECT min(due_at) FROM deliveries WHERE account_id IS NULL AND run_id = ? AND due_at IS NOT NULL
+"""
 _STRANDED = f"{_DELIVERY} WHERE d.account_id = ? AND d.state = 'sending' ORDER BY d.id"
 _OPEN_INTENT = f"""
 SELECT {rows.LEDGER_NAMES} FROM ledger i
@@ -64,21 +74,30 @@ _RESTORE = Prepared(
             lanes.c.revision,
             usage.c.checkpoint,
             select(settings.c.value).where(settings.c.key == CONTROL).scalar_subquery(),
+            select(settings.c.value).where(settings.c.key == SIGNALS).scalar_subquery(),
         )
         .join(lanes, lanes.c.account_id == accounts.c.id)
         .join(usage, usage.c.account_id == accounts.c.id)
         .where(accounts.c.id == bindparam("account_id"), accounts.c.removed_at.is_(None))
     )
 )
+_SOMETHING_LEFT = (counters.c.n > 0, or_(*(counters.c.state == state for state in UNSETTLED)))
+# Its own, and those of which it may take what is nobody's.
 _UNSETTLED_RUNS = Prepared(
     lambda _: (
         select_runs()
         .where(
             runs.c.id.in_(
-                select(counters.c.run_id).where(
-                    counters.c.account_id == bindparam("account_id"),
-                    counters.c.n > 0,
-                    or_(*(counters.c.state == state for state in UNSETTLED)),
+                select(counters.c.run_id)
+                .where(counters.c.account_id == bindparam("account_id"), *_SOMETHING_LEFT)
+                .union_all(
+                    select(counters.c.run_id)
+                    .join(run_accounts, run_accounts.c.run_id == counters.c.run_id)
+                    .where(
+                        run_accounts.c.account_id == bindparam("account_id"),
+                        counters.c.account_id == NOBODY,
+                        *_SOMETHING_LEFT,
+                    )
                 )
             )
         )
@@ -93,12 +112,21 @@ class Queries:
 
     due: str
     next_due: str
+    pooled: str
+    next_pooled: str
     stranded: str
     open_intent: str
 
     @classmethod
     def spelled(cls, parameter: str) -> Queries:
-        texts = (_BEGUN_AND_FRESH, _NEXT_DUE, _STRANDED, _OPEN_INTENT)
+        texts = (
+            _BEGUN_AND_FRESH,
+            _NEXT_DUE,
+            _POOLED,
+            _NEXT_POOLED,
+            _STRANDED,
+            _OPEN_INTENT,
+        )
         return cls(*(text.replace("?", parameter) for text in texts))
 
 
@@ -137,6 +165,15 @@ class PathReads(Subject):
         due_at: Instant | None = self._cursor.fetchone()[0]
         return due_at
 
+    def pooled(self, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
+        found = self._all(limited(self.queries.pooled, limit), (run_id, until_at))
+        return [rows.delivery(row) for row in found]
+
+    def next_pooled_at(self, run_id: int) -> Instant | None:
+        self._cursor.execute(self.queries.next_pooled, (run_id,))
+        due_at: Instant | None = self._cursor.fetchone()[0]
+        return due_at
+
     def stranded(self, account_id: int) -> list[tuple[Delivery, LedgerRow | None]]:
         self._cursor.execute(self.queries.stranded, (account_id,))
         found = [rows.delivery(row) for row in self._cursor.fetchall()]
@@ -151,7 +188,7 @@ class PathReads(Subject):
         row = _RESTORE.run(self._context, account_id=account_id).fetchone()
         if row is None:
             return None
-        *account, revision, checkpoint, control = row
+        *account, revision, checkpoint, control, signals = row
         found = _UNSETTLED_RUNS.run(self._context, account_id=account_id).fetchall()
         return Restored(
             account=rows.account(account),
@@ -159,4 +196,5 @@ class PathReads(Subject):
             checkpoint=None if checkpoint is None else json.loads(checkpoint),
             stopped=why_stopped(control) is not None,
             runs=tuple(rows.run(run) for run in found),
+            signals=None if signals is None else json.loads(signals),
         )

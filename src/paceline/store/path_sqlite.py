@@ -111,6 +111,13 @@ AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
 _INTENDED = """
 SELECT 1 FROM ledger WHERE delivery_id = ? AND part = ? AND attempt = ? AND kind = 'intent'
 """
+_TAKE = Bulk(
+    """
+UPDATE deliveries AS d SET account_id = w.column2
+FROM (VALUES {values}) AS w WHERE d.id = w.column1
+""",
+    2,
+)
 _START = Bulk(
     """
 UPDATE deliveries AS d SET state = 'sending', attempts = w.column2, due_at = NULL,
@@ -202,16 +209,22 @@ class SqlitePath(BasePath):
         found = self._by_id(_BEFORE_INTENDING, [intent.delivery_id for _, _, intent in entries])
         passed: list[Intending] = []
         starts: list[tuple[int, int, int]] = []
+        taken: list[tuple[int, int]] = []
         for entry in entries:
             _, lease, intent = entry
             row = found.get(intent.delivery_id)
-            if row is None or row[1] != lease.account_id or row[2] != intent.run_id:
+            if row is None or row[2] != intent.run_id:
+                continue
+            if row[1] != (None if intent.pooled else lease.account_id):
                 continue
             if intent.starts and row[3] == READY and row[4] == intent.attempt - 1:
                 starts.append((intent.delivery_id, intent.attempt, intent.at))
+                if intent.pooled:
+                    taken.append((intent.delivery_id, lease.account_id))
             elif intent.starts or not self._continues(row, intent):
                 continue
             passed.append(entry)
+        _TAKE.run(self._cursor, taken)
         _START.run(self._cursor, starts)
         _INTENTS.run(self._cursor, intent_rows(passed))
         return lambda: [intent.delivery_id for _, _, intent in passed]

@@ -6,18 +6,27 @@ from functools import cached_property
 
 from paceline.core.instants import Instant
 from paceline.store.accounts import Accounts, Policies
+from paceline.store.alerts import Alerts
+from paceline.store.audiences import Audiences
 from paceline.store.audit import Audit
 from paceline.store.base import Context
 from paceline.store.campaigns import Campaigns, Runs
+from paceline.store.contacts import Contacts
 from paceline.store.deliveries import Deliveries
+from paceline.store.history import History
+from paceline.store.keys import Keys
 from paceline.store.lanes import Lanes, Processes
 from paceline.store.ledger import Ledger
 from paceline.store.media import MediaShelf
 from paceline.store.path import BasePath
 from paceline.store.path_postgresql import PostgresqlPath
 from paceline.store.path_sqlite import SqlitePath
+from paceline.store.pools import Pools
 from paceline.store.settings import Events, Settings
+from paceline.store.steps import Steps
 from paceline.store.suppressions import Suppressions
+from paceline.store.timetable import Timetable
+from paceline.store.waiting import Waiting
 
 
 class Transaction:
@@ -54,6 +63,22 @@ class Transaction:
         return Runs(self._context)
 
     @cached_property
+    def pools(self) -> Pools:
+        return Pools(self._context)
+
+    @cached_property
+    def timetable(self) -> Timetable:
+        return Timetable(self._context)
+
+    @cached_property
+    def steps(self) -> Steps:
+        return Steps(self._context)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self._context)
+
+    @cached_property
     def deliveries(self) -> Deliveries:
         return Deliveries(self._context)
 
@@ -74,8 +99,24 @@ class Transaction:
         return MediaShelf(self._context)
 
     @cached_property
+    def contacts(self) -> Contacts:
+        return Contacts(self._context)
+
+    @cached_property
+    def audiences(self) -> Audiences:
+        return Audiences(self._context)
+
+    @cached_property
+    def history(self) -> History:
+        return History(self._context)
+
+    @cached_property
     def suppressions(self) -> Suppressions:
         return Suppressions(self._context)
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        return Waiting(self._context)
 
     @cached_property
     def settings(self) -> Settings:
@@ -84,6 +125,10 @@ class Transaction:
     @cached_property
     def events(self) -> Events:
         return Events(self._context)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        return Alerts(self._context)
 
     @cached_property
     def audit(self) -> Audit:

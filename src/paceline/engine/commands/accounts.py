@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +13,11 @@ from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.states import ACCOUNT, DeliveryState
+from paceline.engine.alerts import account_goes_on
 from paceline.engine.catalogue import Catalogue, limits_changed
+from paceline.engine.pooling import give_back, left_alone
 from paceline.engine.ports import Account, Providers, Tx
+from paceline.engine.ports.pools import NOBODY
 from paceline.engine.runs import end_if_done
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
@@ -137,7 +141,11 @@ def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
             f"account {name} is {account.state.replace('_', ' ')}: cannot {event}", hint=hint
         )
     tx.lanes.touch(account.id, at)
+    if event == "pause":
+        give_back(tx, account.id, at)
     tx.events.add(f"account.{state}", f"{name} is {state}", at=at, account_id=account.id)
+    if event == "resume":
+        account_goes_on(tx, account.id, at)
     return tx.accounts.get(account.id)
 
 
@@ -145,10 +153,15 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     """Take an account out of service. Its ledger stays: limits and history are not forgotten."""
     tx.settings.fence()
     account = find(tx, name)
+    give_back(tx, account.id, at)
     restored = tx.path.restore(account.id)
+    alone = left_alone(tx, account)
     waiting = 0
     for run in restored.runs if restored is not None else ():
-        counts = tx.runs.accounts(run.id).get(account.id, {})
+        by_account = tx.runs.accounts(run.id)
+        counts = Counter(by_account.get(account.id, {}))
+        if run.id in alone:
+            counts.update(by_account.get(NOBODY, {}))
         waiting += counts.get(DeliveryState.PLANNED, 0) + counts.get(DeliveryState.READY, 0)
         if counts.get(DeliveryState.SENDING, 0):
             raise ConflictError(
@@ -161,7 +174,12 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
         )
     for run in restored.runs if restored is not None else ():
         tx.deliveries.move_all(
-            run.id, "cancel", at=at, reason=f"account {name} removed", account_id=account.id
+            run.id,
+            "cancel",
+            at=at,
+            reason=f"account {name} removed",
+            account_id=account.id,
+            pooled=run.id in alone,
         )
         _leave_doubts_to_a_person(tx, run.id, account)
     tx.accounts.update(account.id, removed_at=at)
@@ -169,6 +187,7 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
         end_if_done(tx, run.id, at)
     tx.lanes.touch(account.id, at)
     tx.events.add("account.removed", f"{name} removed", at=at, account_id=account.id)
+    account_goes_on(tx, account.id, at)
     return account
 
 

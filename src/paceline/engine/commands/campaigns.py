@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import Instant
@@ -10,15 +11,20 @@ from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
 from paceline.core.states import CAMPAIGN, CampaignState, RunState
 from paceline.core.template import content_variables
+from paceline.engine.alerts import campaign_goes_on
 from paceline.engine.campaign_checks import (
     account_named,
     check_capabilities,
     check_media,
     check_room,
+    check_steps,
     check_variables,
+    longest_text,
 )
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.once import once
+from paceline.engine.people import recognised
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
 from paceline.engine.runs import end_if_done
 
@@ -38,36 +44,79 @@ def find(tx: Tx, name: str) -> Campaign:
     return campaign
 
 
+def create_once(
+    tx: Tx,
+    spec: CampaignSpec,
+    targets: Sequence[Target],
+    providers: Providers,
+    at: Instant,
+    key: str | None,
+) -> tuple[Campaign, bool]:
+    """The campaign of a key, and whether it was created now: asked for twice, it exists once."""
+    wish = [
+        spec.name,
+        spec.settings(),
+        spec.stored_content(),
+        [(target.address, sorted(target.fields.items())) for target in targets],
+    ]
+    made, new = once(
+        tx, key, "campaign", wish, at, lambda: create(tx, spec, targets, providers, at).id
+    )
+    return tx.campaigns.get(made), new
+
+
 def create(
     tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Providers, at: Instant
 ) -> Campaign:
     """A draft with all its deliveries planned, or an error and nothing at all."""
     if tx.campaigns.find(spec.name) is not None:
         raise ConflictError(f"a campaign named '{spec.name}' exists already", key="name")
-    if not targets:
-        raise InputError("the audience is empty", key="audience")
-    accounts = [account_named(tx, name) for name in spec.accounts]
-    for account in accounts:
-        check_capabilities(account, spec.action, spec.content, providers)
-        check_room(account, spec.action, spec.content)
-    check_media(tx, spec.content)
-    check_variables(spec.content, targets)
+    check(tx, spec, targets, providers)
+    targets = recognised(tx, targets)
     campaign = tx.campaigns.add(
         name=spec.name,
         kind="campaign",
-        content=spec.content.to_list(),
+        content=spec.stored_content(),
         settings=spec.settings(),
         at=at,
     )
     run = tx.runs.add(
         campaign_id=campaign.id,
-        window=str(spec.window) if spec.window is not None else None,
+        # Before it opens, only its end counts where the campaign says so.
+        window=str(spec.window) if spec.window and spec.before_open == "hold" else None,
         priority=spec.priority,
         at=at,
     )
-    tx.deliveries.add(_planned(run, spec, accounts, targets, at), at)
-    tx.events.add("campaign.created", f"{spec.name}: {len(targets)} planned", at=at, run_id=run.id)
+    if spec.assignment == "pooled":
+        tx.pools.open(run.id, (account_named(tx, name).id for name in spec.accounts))
+    planned = fill(tx, run, spec, targets, at)
+    tx.events.add("campaign.created", f"{spec.name}: {planned} planned", at=at, run_id=run.id)
     return campaign
+
+
+def check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Providers) -> None:
+    """Everything that can be known to go wrong, before anything is written."""
+    if not targets:
+        raise InputError("the audience is empty", key="audience")
+    accounts = [account_named(tx, name) for name in spec.accounts]
+    longest = longest_text(accounts, spec.action, providers)
+    for account in accounts:
+        check_steps(account, spec.action, len(spec.contents), providers)
+    for content in spec.contents:
+        for account in accounts:
+            check_capabilities(account, spec.action, content, providers)
+            check_room(account, spec.action, content)
+        check_media(tx, content)
+        check_variables(content, targets, longest)
+
+
+def fill(tx: Tx, run: Run, spec: CampaignSpec, targets: Sequence[Target], at: Instant) -> int:
+    """Plan a run's deliveries, those of later steps as well; how many."""
+    accounts = [account_named(tx, name) for name in spec.accounts]
+    planned = tx.deliveries.add(_planned(run, spec, accounts, targets, at), at)
+    if spec.steps:
+        tx.steps.link(run.id)
+    return planned
 
 
 def _planned(
@@ -77,18 +126,34 @@ def _planned(
     targets: Sequence[Target],
     at: Instant,
 ) -> Iterator[NewDelivery]:
-    start_at = max(spec.start_at or at, at)
-    for position, target in enumerate(targets):
-        yield NewDelivery(
+    timing = Timing.stored(spec.settings())
+    owners = [None] if spec.assignment == "pooled" else [account.id for account in accounts]
+    starts = timing.starts(at, len(targets))
+    for position, (target, start_at) in enumerate(zip(targets, starts, strict=True)):
+        first = NewDelivery(
             run_id=run.id,
-            account_id=accounts[position % len(accounts)].id,
+            account_id=owners[position % len(owners)],
             position=position,
             target=target.address,
             scheduled_at=start_at,
             fields=dict(target.fields),
             action=spec.action,
             recipient_hours=spec.recipient_hours_of(target),
+            contact_id=target.contact_id,
         )
+        yield first
+        follows_at = start_at
+        for number, step in enumerate(spec.steps, start=2):
+            follows_at += step.after_us
+            yield replace(first, step=number, scheduled_at=follows_at)
+
+
+def launchable(tx: Tx, name: str) -> Campaign:
+    """The campaign, provided that it can be launched."""
+    campaign = find(tx, name)
+    if (campaign.state, "launch") not in CAMPAIGN.table:
+        raise _cannot(campaign, "launch")
+    return campaign
 
 
 def launch(tx: Tx, name: str, at: Instant) -> Campaign:
@@ -123,6 +188,7 @@ def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operat
         tx.lanes.touch_run(run.id, at)
         tx.deliveries.move_all(run.id, "cancel", at=at, reason=reason)
         tx.runs.move(run.id, "cancel", at=at, reason=reason)
+        campaign_goes_on(tx, run.id, at)
     tx.events.add("campaign.cancelled", f"{name} cancelled", at=at)
     return tx.campaigns.get(campaign.id)
 
@@ -135,6 +201,7 @@ def _steer(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Campaign:
         tx.lanes.touch_run(run.id, at)
         tx.runs.move(run.id, event, at=at, reason=reason)
         if event == "resume":
+            campaign_goes_on(tx, run.id, at)
             end_if_done(tx, run.id, at)
     tx.events.add(f"campaign.{event}d", f"{name} {event}d", at=at)
     return tx.campaigns.get(campaign.id)
@@ -143,13 +210,17 @@ def _steer(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Campaign:
 def _move(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str = "") -> CampaignState:
     state = tx.campaigns.move(campaign.id, event, at=at, reason=reason)
     if state is None:
-        now_is = tx.campaigns.get(campaign.id).state
-        possible = [name for known, name in CAMPAIGN.table if known is now_is and name in BY_HAND]
-        raise ConflictError(
-            f"campaign {campaign.name} is {now_is}: cannot {event}",
-            hint=f"Possible now: {', '.join(possible) or 'nothing'}",
-        )
+        raise _cannot(tx.campaigns.get(campaign.id), event)
     return state
+
+
+def _cannot(campaign: Campaign, event: str) -> ConflictError:
+    now_is = campaign.state
+    possible = [name for known, name in CAMPAIGN.table if known is now_is and name in BY_HAND]
+    return ConflictError(
+        f"campaign {campaign.name} is {now_is}: cannot {event}",
+        hint=f"Possible now: {', '.join(possible) or 'nothing'}",
+    )
 
 
 def send_direct(
@@ -161,8 +232,34 @@ def send_direct(
     at: Instant,
     *,
     providers: Providers,
+    key: str | None = None,
 ) -> int:
-    """One message, now, under every limit of the account; the delivery's id."""
+    """One message, now, under every limit of the account; the delivery's id.
+
+    Asked for twice with the same key, it is sent once.
+    """
+    wish = [account_name, target.strip(), content.to_list(), action]
+    made, _ = once(
+        tx,
+        key,
+        "message",
+        wish,
+        at,
+        lambda: _send_direct(tx, account_name, target, content, action, at, providers=providers),
+    )
+    return made
+
+
+def _send_direct(
+    tx: Tx,
+    account_name: str,
+    target: str,
+    content: Content,
+    action: str,
+    at: Instant,
+    *,
+    providers: Providers,
+) -> int:
     account = find_account(tx, account_name)
     if not target.strip():
         raise InputError("a message needs somebody to go to", key="target")
@@ -171,8 +268,10 @@ def send_direct(
     if needed:
         raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
     check_media(tx, content)
-    check_variables(content, [Target(target.strip())])
+    longest = longest_text([account], action, providers)
+    check_variables(content, [Target(target.strip())], longest)
     check_room(account, action, content)
+    (person,) = recognised(tx, [Target(target.strip())])
     # The lane first, as the message path does it: whoever locks in one order never deadlocks.
     tx.lanes.touch(account.id, at)
     run = _direct_run(tx, action, at)
@@ -181,7 +280,8 @@ def send_direct(
             run_id=run.id,
             account_id=account.id,
             position=run.total,
-            target=target.strip(),
+            target=person.address,
+            contact_id=person.contact_id,
             scheduled_at=at,
             due_at=at,
             content=content.to_list(),

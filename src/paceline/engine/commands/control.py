@@ -56,7 +56,8 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
     rows = [row for row in tx.ledger.of_delivery(delivery_id) if row.kind == "intent"]
     intent = max(rows, key=lambda row: (row.attempt, row.part))
     if verdict == "sent":
-        parts = len(delivery.content or tx.runs.get(delivery.run_id).content)
+        run = tx.runs.get(delivery.run_id)
+        parts = len(delivery.content or run.parts_of(delivery.step))
         whole = delivery.parts_done + 1 >= parts
         record_presence(tx, delivery, intent, None, whole=whole, now=at)
         cancel_if_gone(tx, account, delivery_id, at)

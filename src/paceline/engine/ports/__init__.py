@@ -9,7 +9,9 @@ Times are instants in µs. ``Tx.now`` is the database's own clock, which alone d
 
 from __future__ import annotations
 
+from paceline.engine.ports.alerts import Alert, Alerts, NewAlert, Notifier, Told
 from paceline.engine.ports.audit import Audit
+from paceline.engine.ports.history import History, PastMessage
 from paceline.engine.ports.path import (
     Intent,
     LaneResult,
@@ -17,6 +19,16 @@ from paceline.engine.ports.path import (
     Path,
     Restored,
     Settlement,
+)
+from paceline.engine.ports.people import (
+    Address,
+    Audience,
+    Audiences,
+    Contact,
+    Contacts,
+    Member,
+    Suppression,
+    Suppressions,
 )
 from paceline.engine.ports.providers import (
     Alarm,
@@ -64,19 +76,26 @@ from paceline.engine.ports.subjects import (
     Processes,
     Runs,
     Settings,
-    Suppressions,
 )
+from paceline.engine.ports.waiting import Waiting, WaitingRow
 
 __all__ = [
     "Account",
     "Accounts",
+    "Address",
     "Alarm",
+    "Alert",
+    "Alerts",
+    "Audience",
+    "Audiences",
     "Audit",
     "CallFacts",
     "Campaign",
     "Campaigns",
     "Capabilities",
     "Clock",
+    "Contact",
+    "Contacts",
     "Deliveries",
     "Delivery",
     "Driver",
@@ -84,6 +103,7 @@ __all__ = [
     "Events",
     "Finding",
     "Found",
+    "History",
     "Intent",
     "Journal",
     "LaneResult",
@@ -95,8 +115,12 @@ __all__ = [
     "LedgerRow",
     "Media",
     "MediaShelf",
+    "Member",
     "Message",
+    "NewAlert",
     "NewDelivery",
+    "Notifier",
+    "PastMessage",
     "Path",
     "Policies",
     "ProcessRow",
@@ -110,9 +134,13 @@ __all__ = [
     "Settings",
     "Settlement",
     "Store",
+    "Suppression",
     "Suppressions",
+    "Told",
     "Tx",
     "Upload",
     "Uploaded",
+    "Waiting",
+    "WaitingRow",
     "Work",
 ]

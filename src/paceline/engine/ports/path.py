@@ -15,6 +15,15 @@ from paceline.core.states import DeliveryState
 from paceline.engine.ports.records import Account, Delivery, Lease, LedgerRow, Run
 
 
+class Sparing(NamedTuple):
+    """How often the recipient of an intent may be written to, all that others send included."""
+
+    target: str
+    contact_id: int | None
+    most: int
+    since_at: Instant
+
+
 class Intent(NamedTuple):
     """The wish to send one part, written before the provider is called.
 
@@ -30,6 +39,10 @@ class Intent(NamedTuple):
     at: Instant
     policy_id: int
     starts: bool = True
+    pooled: bool = False
+    """Whether the delivery is nobody's yet: the intent that passes makes it this account's."""
+    sparing: Sparing | None = None
+    """What the recipient may be spared: who has had enough since then is not written to."""
 
 
 class Settlement(NamedTuple):
@@ -88,6 +101,8 @@ class Restored:
     stopped: bool
     runs: tuple[Run, ...]
     """Runs with deliveries of this account that are not settled, in every run state."""
+    signals: Mapping[str, Any] | None = None
+    """What operators have put over the table of signals."""
 
 
 class Path(Protocol):
@@ -106,11 +121,14 @@ class Path(Protocol):
         * An intent passes only if, in the same transaction: the generation and owner match, the
           owner's lease runs beyond ``Tx.now``, the lane's revision matches, nothing is stopped by
           ``Settings.stopped``, the run is ``running``, the target is not suppressed, the delivery
-          belongs to this account, is ``ready`` and has ``attempts = attempt - 1``. With ``starts``
+          belongs to this account (or, ``pooled``, to nobody: then it is this account's from now
+          on), is ``ready`` and has ``attempts = attempt - 1``. With ``starts``
           false instead: generation, owner, lease, not stopped, not suppressed, and the delivery
           is ``sending`` with ``attempts = attempt`` and ``parts_done = part``.
           It sets ``sending``, ``attempts`` and clears ``due_at``; it appends its ledger row with
           ``slots`` 1.
+          One that is ``sparing`` passes only if its recipient, the person at any address, was
+          written to fewer times since then, by whomever, intents under way included.
         * Counters follow every change of state.
         No takeover, pause, stop or suppression that has committed may be missed, and none may slip
         in between the guard and the commit.
@@ -126,6 +144,12 @@ class Path(Protocol):
         ...
 
     def next_due_at(self, account_id: int, run_id: int) -> Instant | None: ...
+
+    def pooled(self, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
+        """The next deliveries of a run that are nobody's yet, oldest due first."""
+        ...
+
+    def next_pooled_at(self, run_id: int) -> Instant | None: ...
 
     def restore(self, account_id: int) -> Restored | None: ...
 

@@ -69,6 +69,10 @@ class Run:
     pooled: bool = False
     """Whether deliveries that have no account yet may be taken by any of several."""
 
+    def parts_of(self, step: int) -> list[dict[str, Any]]:
+        """What one of its steps says."""
+        return [part for part in self.content if part.get("step", 1) == step]
+
 
 class Delivery(NamedTuple):
     id: int

@@ -7,8 +7,14 @@ from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from paceline.core.instants import Instant
+from paceline.engine.ports.alerts import Alerts
 from paceline.engine.ports.audit import Audit
+from paceline.engine.ports.history import History
+from paceline.engine.ports.keys import Keys
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
+from paceline.engine.ports.people import Audiences, Contacts, Suppressions
+from paceline.engine.ports.pools import Pools
+from paceline.engine.ports.steps import Steps
 from paceline.engine.ports.subjects import (
     Accounts,
     Campaigns,
@@ -21,8 +27,9 @@ from paceline.engine.ports.subjects import (
     Processes,
     Runs,
     Settings,
-    Suppressions,
 )
+from paceline.engine.ports.timetable import Timetable
+from paceline.engine.ports.waiting import Waiting
 
 T = TypeVar("T")
 
@@ -50,6 +57,14 @@ class Tx(Protocol):
     @property
     def runs(self) -> Runs: ...
     @property
+    def pools(self) -> Pools: ...
+    @property
+    def timetable(self) -> Timetable: ...
+    @property
+    def steps(self) -> Steps: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
     def deliveries(self) -> Deliveries: ...
     @property
     def lanes(self) -> Lanes: ...
@@ -60,11 +75,21 @@ class Tx(Protocol):
     @property
     def media(self) -> MediaShelf: ...
     @property
+    def contacts(self) -> Contacts: ...
+    @property
+    def audiences(self) -> Audiences: ...
+    @property
     def suppressions(self) -> Suppressions: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def waiting(self) -> Waiting: ...
     @property
     def settings(self) -> Settings: ...
     @property
     def events(self) -> Events: ...
+    @property
+    def alerts(self) -> Alerts: ...
     @property
     def audit(self) -> Audit: ...
 

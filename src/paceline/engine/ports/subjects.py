@@ -95,6 +95,8 @@ class Campaigns(Protocol):
         """All of them, or those in one state."""
         ...
 
+    def set_settings(self, campaign_id: int, settings: Mapping[str, Any]) -> None: ...
+
     def move(
         self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
     ) -> CampaignState | None: ...
@@ -134,14 +136,6 @@ class Runs(Protocol):
     def idle(self) -> list[int]:
         """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
 
-    def set_pool(self, run_id: int, account_ids: Iterable[int]) -> None:
-        """Let any of these accounts take the run's deliveries that are nobody's."""
-        ...
-
-    def pool(self, run_id: int) -> list[int]:
-        """The accounts that may, in the order of their ids; none where every delivery has one."""
-        ...
-
     def awaiting_proof(self, run_id: int) -> bool:
         """Whether some unknown delivery of the run will still be asked about by itself."""
         ...
@@ -163,7 +157,7 @@ class Deliveries(Protocol):
     def release(
         self, run_id: int, due_at: Instant, at: Instant, expire_after_us: int | None = None
     ) -> int:
-        """``planned → ready`` for a whole run, due at the later of ``due_at`` and the plan.
+        """``planned → ready`` for a run's first step, due at the later of ``due_at`` and the plan.
 
         With ``expire_after_us`` each expires so long after it falls due.
         """
@@ -192,14 +186,34 @@ class Deliveries(Protocol):
         at: Instant,
         reason: str = "",
         account_id: int | None = None,
+        pooled: bool = False,
     ) -> int:
-        """The same for every delivery of a run (on one account) in a state that allows it."""
+        """The same for every delivery of a run (on one account) in a state that allows it.
+
+        With ``pooled`` also those that are nobody's yet.
+        """
+        ...
+
+    def drop_planned(self, run_id: int) -> int:
+        """Forget the deliveries of a run that was never started; how many there were."""
+        ...
+
+    def retry_failed(self, run_id: int, at: Instant, expire_after_us: int | None) -> int:
+        """``failed → ready`` for a whole run, due at ``at`` with no retry used up, but for what
+        belongs to accounts that were removed; how many."""
         ...
 
     def postpone(
         self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None
     ) -> bool:
         """Move the due instant of a waiting (ready or unknown) delivery, and why it waits."""
+        ...
+
+    def hold(self, delivery_id: int, account_id: int) -> bool:
+        """Keep a delivery as it is until this commits, if it is this account's or nobody's.
+
+        A pooled one that a lane only looked at may be another account's by now.
+        """
         ...
 
     def page(
@@ -215,12 +229,20 @@ class Deliveries(Protocol):
         ...
 
     def contacted(
-        self, targets: Sequence[str], since_at: Instant
+        self,
+        targets: Sequence[str],
+        since_at: Instant,
+        people: Mapping[str, int] | None = None,
     ) -> dict[str, tuple[Instant, ...]]:
         """When each target was sent something since then, by any account, oldest first.
 
+        Of a target whose contact ``people`` names, whatever that person was sent at any address.
         What is on its way, or may have arrived, counts from its last intent.
         """
+        ...
+
+    def knows(self, account_id: int, target: str) -> bool:
+        """Whether this account has ever sent this target anything, or may have."""
         ...
 
 
@@ -336,16 +358,6 @@ class MediaShelf(Protocol):
         ...
 
     def uploads(self, account_id: int | None = None) -> list[Upload]: ...
-
-
-class Suppressions(Protocol):
-    def add(self, address: str, reason: str, source: str, at: Instant) -> bool: ...
-
-    def remove(self, address: str) -> bool: ...
-
-    def has(self, address: str) -> bool: ...
-
-    def list(self) -> list[tuple[str, str, str, Instant]]: ...
 
 
 class Settings(Protocol):

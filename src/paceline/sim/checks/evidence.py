@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from paceline.core.instants import Instant
@@ -12,8 +12,8 @@ from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery, Run
 from paceline.providers.sandbox.effects import Effect
-from paceline.sim.operators import Silence
-from paceline.sim.witness import Heard, Loaded, Seen
+from paceline.sim.operators import Release, Silence
+from paceline.sim.witness import Heard, Loaded, Look, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Evidence:
     accounts: Mapping[int, str]
     """Their names."""
     runs: Mapping[int, Run]
-    parts: Mapping[int, int]
-    """How many parts a delivery of each run has; a direct message has one."""
+    parts: Mapping[tuple[int, int], int]
+    """How many parts a delivery of each run and step has; a direct message has one."""
     policies: Mapping[int, Policy]
     planned: int
     """How many deliveries people asked for."""
@@ -52,6 +52,14 @@ class Evidence:
     """Uploads of files."""
     started_at: Instant = 0
     """When the world began, and all its accounts with it."""
+    waits: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """How long each later step of a run waits after the one before, as people wrote it."""
+    spread_us: int = 0
+    """How far apart any two clocks of the world ever were."""
+    looks: Sequence[Look] = ()
+    """The ledger as it grew from call to call, in worlds that are judged by it."""
+    releases: Sequence[Release] = ()
+    """When people let an account or a campaign go on."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:

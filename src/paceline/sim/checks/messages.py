@@ -53,7 +53,7 @@ def lost(evidence: Evidence) -> Iterator[Violation]:
         text = f"{evidence.planned} deliveries were planned, there are {len(present)}"
         yield Violation("never lost", text, evidence.ended_at)
     for delivery in evidence.deliveries:
-        parts = evidence.parts[delivery.run_id]
+        parts = evidence.parts[delivery.run_id, delivery.step]
         held = [f"sim-{delivery.id}-{part}" in evidence.accepted for part in range(parts)]
         what = None
         if delivery.state is DeliveryState.SENT and not all(held):

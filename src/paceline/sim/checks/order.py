@@ -72,11 +72,16 @@ def _out_of_order(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violati
 
 
 def by_two(evidence: Evidence) -> Iterator[Violation]:
-    """Whoever calls owns the lane in that very moment: nobody has taken it over since."""
+    """Whoever calls owns the lane in that very moment, and the message is that lane's: nobody has
+    taken over the one, nor the other."""
     for call in evidence.calls:
         facts = call.facts
         if facts is None or facts.generation is None:
             continue
+        owner = evidence.accounts[facts.account_id]
+        if owner != call.account:
+            text = f"{call.process} called {call.account} for {call.key}, which is {owner}'s"
+            yield Violation("never by two", text, call.at, words(call))
         if facts.generation != facts.lane_generation:
             text = (
                 f"{call.process} called {call.account} for {call.key} under generation "

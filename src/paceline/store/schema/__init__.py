@@ -17,7 +17,6 @@ from paceline.store.schema.people import (
 )
 from paceline.store.schema.sending import (
     IN_FLIGHT,
-    NOBODY,
     UNSETTLED,
     accounts,
     campaigns,
@@ -33,6 +32,7 @@ from paceline.store.schema.sending import (
 )
 from paceline.store.schema.shelf import (
     CONTROL,
+    SIGNALS,
     alerts,
     events,
     idempotency_keys,
@@ -46,7 +46,7 @@ __all__ = [
     "CONTROL",
     "IN_FLIGHT",
     "METADATA",
-    "NOBODY",
+    "SIGNALS",
     "UNSETTLED",
     "accounts",
     "addresses",

@@ -41,9 +41,6 @@ That they were attempted goes without saying; it keeps statements that only name
 and find their rows by key, away from the index that is made with these words.
 """
 
-NOBODY = 0
-"""The account under which pooled deliveries are counted until somebody takes them."""
-
 policies = Table(
     "policies",
     METADATA,
@@ -130,6 +127,8 @@ deliveries = Table(
     Column("account_id", BigInteger, ForeignKey("accounts.id")),
     Column("contact_id", BigInteger, ForeignKey("contacts.id")),
     Column("step", Integer, nullable=False),
+    # The delivery of the step before, which has to be sent first.
+    Column("after_id", BigInteger),
     Column("position", BigInteger, nullable=False),
     Column("target", Text, nullable=False),
     Column("fields", Text, nullable=False),
@@ -203,6 +202,14 @@ Index(
     deliveries.c.contact_id,
     deliveries.c.sent_at,
     **only("contact_id IS NOT NULL AND sent_at IS NOT NULL"),
+)
+
+# What waits for an earlier step: looked through whenever something of its run was settled.
+Index(
+    "ix_deliveries_following",
+    deliveries.c.run_id,
+    deliveries.c.after_id,
+    **only("state = 'planned' AND step > 1"),
 )
 
 run_accounts = Table(

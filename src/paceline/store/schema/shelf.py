@@ -12,6 +12,9 @@ from paceline.store.schema.common import METADATA, Id, only
 CONTROL = "control"
 """The key of the settings row that says whether everything is stopped; it always exists."""
 
+SIGNALS = "signals"
+"""The key of what operators have put over the table of signals; every lane reads it."""
+
 media = Table(
     "media",
     METADATA,
@@ -82,6 +85,8 @@ alerts = Table(
     Column("first_at", BigInteger, nullable=False),
     Column("last_at", BigInteger, nullable=False),
     Column("told_at", BigInteger),
+    # When a process set out to tell it. Only that it did is known, until it says that it has.
+    Column("telling_at", BigInteger),
     Column("cleared_at", BigInteger),
     Column("account_id", BigInteger),
     Column("run_id", BigInteger),

@@ -60,6 +60,12 @@ def upgrade() -> None:
         ["contact_id", "sent_at"],
         **_only("contact_id IS NOT NULL AND sent_at IS NOT NULL"),
     )
+    op.create_index(
+        "ix_deliveries_following",
+        "deliveries",
+        ["run_id", "after_id"],
+        **_only("state = 'planned' AND step > 1"),
+    )
     _run_accounts()
     _alerts()
     _idempotency_keys()
@@ -146,6 +152,7 @@ def _deliveries_changed() -> None:
         sa.Column("step", sa.Integer(), nullable=False, server_default=sa.text("1")),
     )
     op.alter_column("deliveries", "step", server_default=None)
+    op.add_column("deliveries", _big("after_id", optional=True))
 
 
 def _deliveries_anew() -> None:
@@ -172,6 +179,7 @@ def _deliveries() -> None:
         _big("account_id", optional=True),
         _big("contact_id", optional=True),
         _small("step"),
+        _big("after_id", optional=True),
         _big("position"),
         _text("target"),
         _text("fields"),
@@ -237,6 +245,7 @@ def _alerts() -> None:
         _big("first_at"),
         _big("last_at"),
         _big("told_at", optional=True),
+        _big("telling_at", optional=True),
         _big("cleared_at", optional=True),
         _big("account_id", optional=True),
         _big("run_id", optional=True),

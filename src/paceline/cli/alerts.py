@@ -1,0 +1,129 @@
+"""``paceline alerts`` and ``paceline alert``: what operators should look at, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from paceline.cli import output
+from paceline.cli.options import AsJson
+from paceline.cli.surroundings import looked_into, opened, settings_of
+from paceline.core.errors import InputError, ProviderError
+from paceline.core.instants import iso, local_text
+from paceline.engine import alerts as engine
+from paceline.engine.alerts import reasons_text
+from paceline.engine.ports import Alert, Told, Tx
+
+app = typer.Typer(help="Alerts: clear one, or try out who is told.", no_args_is_help=True)
+
+NOBODY_IS_TOLD = (
+    "nobody is told of alerts: name addresses in paceline.toml, "
+    '[alerts] urls = ["mailto://user:password@example.com"]'
+)
+
+
+def alerts(
+    ctx: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Cleared ones, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List what somebody should look at.
+
+    An alert ends by itself when its cause is gone, or with: paceline alert clear ID
+    """
+    with looked_into(ctx) as house, house.store.read() as tx:
+        found = tx.alerts.list(with_cleared=everything)
+        shapes = [shape(tx, alert) for alert in found]
+        told = bool(house.settings.alerts_urls)
+    if as_json:
+        output.say_json(shapes)
+        return
+    rows = [_row(alert) for alert in found]
+    headings = ["ID", "LAST (UTC)", "TIMES", "WHAT", "WHY"]
+    rows = [row if everything else row[:-1] for row in rows]
+    headings += ["CLEARED"] if everything else []
+    output.show_table(
+        headings,
+        rows,
+        right=("ID", "TIMES"),
+        firm=("LAST (UTC)", "CLEARED"),
+        empty="no alerts: nothing needs a person",
+    )
+    if not told:
+        output.note(NOBODY_IS_TOLD)
+
+
+def _row(alert: Alert) -> tuple[object, ...]:
+    last = output.wall_text(alert.last_at, "UTC")
+    cleared = "" if alert.cleared_at is None else output.wall_text(alert.cleared_at, "UTC")
+    return alert.id, last, alert.count, alert.text, reasons_text(alert.reasons), cleared
+
+
+@app.command()
+def clear(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(metavar="ID", help="The alert's number.")],
+) -> None:
+    """Say that somebody has seen to an alert.
+
+    It comes back if it happens again.
+    """
+    with opened(ctx) as house, house.store.write() as tx:
+        cleared = engine.clear(tx, number, house.clock.now())
+    output.say(f"alert {cleared.id} is cleared: {cleared.text}")
+
+
+@app.command()
+def test(ctx: typer.Context) -> None:
+    """Send a test notice to every address, and say what became of it."""
+    from paceline.app import make_notifier
+
+    notifier = make_notifier(settings_of(ctx))
+    if notifier is None:
+        raise InputError(NOBODY_IS_TOLD)
+    text = "This is a test notice of Paceline. Alerts will reach you here."
+    answers = asyncio.run(notifier.tell("Paceline: test", text))
+    for number, answer in enumerate(answers, start=1):
+        output.say(f"{number}. {answer.where}: {_became(answer)}")
+    failed = sum(not answer.ok for answer in answers)
+    if failed:
+        raise ProviderError(f"{failed} of {len(answers)} could not be told")
+
+
+def _became(answer: Told) -> str:
+    return "told" if answer.ok else f"not told: {answer.problem}"
+
+
+def say_alerts(found: Sequence[Alert]) -> None:
+    """One line at the top of whatever they concern; nothing where there are none."""
+    if found:
+        output.say(alerts_line(found))
+        output.say()
+
+
+def alerts_line(found: Sequence[Alert]) -> str:
+    first = found[0]
+    if len(found) == 1:
+        since = local_text(first.first_at, "UTC")
+        return f"alert {first.id} since {since}: {first.text} (see: paceline alerts)"
+    return f"{len(found)} open alerts, the latest: {first.text} (see: paceline alerts)"
+
+
+def shape(tx: Tx, alert: Alert) -> dict[str, Any]:
+    account_id, run_id = alert.account_id, alert.run_id
+    return {
+        "id": alert.id,
+        "kind": alert.kind,
+        "text": alert.text,
+        "reasons": [{"reason": reason, "count": count} for reason, count in alert.reasons],
+        "count": alert.count,
+        "first_at": iso(alert.first_at),
+        "last_at": iso(alert.last_at),
+        "told_at": None if alert.told_at is None else iso(alert.told_at),
+        "cleared_at": None if alert.cleared_at is None else iso(alert.cleared_at),
+        "account": None if account_id is None else tx.accounts.get(account_id).name,
+        "campaign": None if run_id is None else tx.runs.get(run_id).campaign,
+    }

@@ -1,0 +1,193 @@
+"""Addresses in one spelling each: e-mail, phone, group, LinkedIn, and whatever else there is.
+
+Suppressions, limits per person and duplicates are found by comparing addresses, so everything that
+is stored or looked for goes through here first, and the same person is always spelled the same.
+
+An e-mail address is written in lower case as a whole. By the letter of its standard the part before
+the @ could tell Anna from anna; no mail house does, and to write to "Anna@" although "anna@" asked
+not to be written to would be worse than anything that could be gained. A phone number is written as
+E.164, ``+4915112345678``. Whether an address exists is not asked here: that would take the network.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal, get_args
+from urllib.parse import unquote
+
+import phonenumbers
+from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
+
+from paceline.core.errors import InputError
+from paceline.core.nearest import did_you_mean
+
+Kind = Literal["email", "phone", "group", "linkedin", "other"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+LONGEST = 500
+"""Characters an address may have; what is longer is no address but a slip in a file."""
+
+ERASED = "erased:"
+"""What the hash begins with that stands for an address of somebody who was erased."""
+
+# A part of what is allowed, recognised without taking it to pieces: nearly every address is plain,
+# and a hundred thousand of them are read in one go.
+_ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[a-z0-9](?:[a-z0-9]|-(?!-)){0,61}(?<!-)"
+_PLAIN_EMAIL = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+[a-z]{{2,24}})")
+_SPECIAL = re.compile(r"(?:^|\.)(?:arpa|invalid|local|localhost|onion|test|alt)$")
+_PERSON_AT_WHATSAPP = re.compile(r"(\d{7,15})(?::\d+)?@(?:s\.whatsapp\.net|c\.us)", re.IGNORECASE)
+_GROUP = re.compile(r"[\d-]{5,40}@g\.us|\S+@(?:broadcast|newsletter)", re.IGNORECASE)
+_PROFILE = re.compile(
+    r"(?:https?://)?(?:[a-z]{2,3}\.)?linkedin\.com/in/([^/?#\s]+)/?(?:[?#].*)?", re.IGNORECASE
+)
+_MEMBER = re.compile(r"urn:li:\S+|A(?:Co|De|Em)[A-Za-z0-9_-]{20,}")
+_DIALLED = re.compile(r"\+?[\d\s().\-/\u00a0\u2010-\u2015]{5,40}")
+_DIGITS = re.compile(r"[1-9]\d{7,14}")
+
+
+def normalise(kind: str, text: str, region: str | None = None) -> str:
+    """The address in its one spelling; ``region`` is where a phone number without +… is from."""
+    written = one_line(text)
+    match known_kind(kind):
+        case "email":
+            return _email(written)
+        case "phone":
+            return _phone(written, region)
+        case "group":
+            return _group(written)
+        case "linkedin":
+            return _linkedin(written)
+        case _:
+            return written
+
+
+def canonical(text: str, region: str | None = None) -> str:
+    """The same for an address of which nobody has said what it is.
+
+    What is neither an e-mail address nor a phone number nor a profile stays as it was written: it
+    may be whatever a provider takes for an address. Digits alone are a phone number only if they
+    are one with a + before them, which is how WhatsApp writes them.
+    """
+    written = text.strip()
+    if written.startswith(ERASED):
+        return written
+    try:
+        return normalise(guess_kind(written), written, region)
+    except InputError:
+        return written
+
+
+def guess_kind(text: str) -> Kind:
+    """What an address most likely is, by its looks."""
+    written = text.strip()
+    if _GROUP.fullmatch(written):
+        return "group"
+    if _PERSON_AT_WHATSAPP.fullmatch(written):
+        return "phone"
+    if _PROFILE.fullmatch(written) or _MEMBER.fullmatch(written):
+        return "linkedin"
+    if "@" in written and not any(map(str.isspace, written)):
+        return "email"
+    if _DIGITS.fullmatch(written):
+        return "phone" if _is_number(f"+{written}") else "other"
+    return "phone" if _DIALLED.fullmatch(written) else "other"
+
+
+def known_kind(kind: str) -> Kind:
+    if kind not in KINDS:
+        known = did_you_mean(kind, KINDS) or f" (there are: {', '.join(KINDS)})"
+        raise InputError(f"'{kind}' is no kind of address{known}")
+    return kind
+
+
+def known_region(region: str) -> str:
+    """A country by its two letters, as phone numbers know it."""
+    code = region.strip().upper()
+    if code not in phonenumbers.SUPPORTED_REGIONS:
+        raise InputError(f"'{region}' is no country", hint="Write its two letters, as in DE or US")
+    return code
+
+
+def one_line(text: str) -> str:
+    """The text if it can be an address at all: something, not too much, and nothing that steers."""
+    written = text.strip()
+    if not written:
+        raise InputError("the address is empty")
+    if len(written) > LONGEST:
+        raise InputError(f"the address has more than {LONGEST} characters")
+    for letter in written:
+        if unicodedata.category(letter) in ("Cc", "Zl", "Zp", "Cs"):
+            raise InputError(f"the address has a control character in it (U+{ord(letter):04X})")
+    return written
+
+
+def _email(text: str) -> str:
+    lowered = text.lower()
+    if lowered.startswith("mailto:"):
+        lowered = lowered.removeprefix("mailto:")
+    plain = _PLAIN_EMAIL.fullmatch(lowered)
+    if plain and len(plain[1]) <= 64 and len(lowered) <= 254 and not _SPECIAL.search(plain[2]):
+        return lowered
+    try:
+        found = validate_email(lowered, check_deliverability=False)
+    except EmailSyntaxError as error:
+        raise InputError(f"'{text}' is not an e-mail address: {_reason(error)}") from None
+    except EmailNotValidError as error:
+        raise InputError(f"'{text}' cannot get e-mail: {_reason(error)}") from None
+    return found.normalized.lower()
+
+
+def _reason(error: EmailNotValidError) -> str:
+    """The library's sentence, made part of ours."""
+    sentence = str(error).rstrip(".")
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _phone(text: str, region: str | None) -> str:
+    person = _PERSON_AT_WHATSAPP.fullmatch(text)
+    written = f"+{person[1]}" if person else text.removeprefix("tel:")
+    if region is None and _DIGITS.fullmatch(written) and _is_number(f"+{written}"):
+        written = f"+{written}"
+    try:
+        number = phonenumbers.parse(written, region)
+    except phonenumbers.NumberParseException as error:
+        if error.error_type == phonenumbers.NumberParseException.INVALID_COUNTRY_CODE:
+            if region is None and not written.startswith("+"):
+                raise InputError(
+                    f"'{text}' has no country code", hint="Write it like +4915112345678"
+                ) from None
+            raise InputError(f"'{text}' begins with a country code that nobody has") from None
+        raise InputError(f"'{text}' is not a phone number") from None
+    if not phonenumbers.is_possible_number(number):
+        raise InputError(f"'{text}' is too long or too short for a phone number")
+    if not phonenumbers.is_valid_number(number):
+        raise InputError(f"'{text}' is a phone number that nobody can have")
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+@lru_cache(maxsize=4_096)
+def _is_number(written: str) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(written, None))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def _group(text: str) -> str:
+    return text.lower() if _GROUP.fullmatch(text) else text
+
+
+def _linkedin(text: str) -> str:
+    """A profile by the name in its address, which knows no capitals; a member's id as it is."""
+    profile = _PROFILE.fullmatch(text)
+    if profile is None:
+        if "/" in text or any(map(str.isspace, text)):
+            raise InputError(
+                f"'{text}' is no LinkedIn profile",
+                hint="Write https://www.linkedin.com/in/NAME or the member's id",
+            )
+        return text
+    return unquote(profile[1]).lower()

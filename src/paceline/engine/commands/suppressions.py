@@ -1,0 +1,64 @@
+"""Suppressions: who must not be written to, whoever the sender and whatever the campaign.
+
+In force before the next message: the fence comes first, and the guard of every intent asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from paceline.core.address import ERASED, canonical, normalise, one_line
+from paceline.core.errors import ConflictError
+from paceline.core.instants import Instant
+from paceline.core.model import Target
+from paceline.engine.people import erasure_key, known_as, recognise
+from paceline.engine.ports import Suppression, Tx
+
+BY_HAND = "operator"
+IMPORTED = "import"
+
+
+class Unwanted(NamedTuple):
+    """An address as somebody's list has it, already in its one spelling."""
+
+    address: str
+    reason: str
+
+
+def spelled(text: str, kind: str | None = None, region: str | None = None) -> str:
+    """An address as it is stored; where its kind is said, it has to be one of that kind."""
+    return canonical(one_line(text), region) if kind is None else normalise(kind, text, region)
+
+
+def add(tx: Tx, address: str, reason: str, at: Instant) -> bool:
+    """Never write to this address again; whether that is news."""
+    tx.contacts.hold(alone=False)
+    tx.settings.fence()
+    return tx.suppressions.add(known_as(tx, address), reason, BY_HAND, at)
+
+
+def remove(tx: Tx, address: str) -> bool:
+    """Let it be written to again; whether it was not. What was skipped stays skipped."""
+    tx.contacts.hold(alone=False)
+    stored = known_as(tx, address)
+    if stored.startswith(ERASED):
+        raise ConflictError(
+            "whoever has this address was erased",
+            hint="If they signed up again, import them with --again",
+        )
+    return tx.suppressions.remove(stored)
+
+
+def take_in(tx: Tx, rows: Sequence[Unwanted], at: Instant) -> int:
+    """Many at once, in a few statements; how many are new."""
+    tx.contacts.hold(alone=False)
+    tx.settings.fence()
+    people = recognise(tx, [Target(row.address) for row in rows], erasure_key(tx))
+    return tx.suppressions.add_many(
+        [
+            # Since now, whenever they asked: before, we did not know.
+            Suppression(person.address, row.reason, IMPORTED, at)
+            for person, row in zip(people, rows, strict=True)
+        ]
+    )

@@ -1,0 +1,38 @@
+"""What every process looks after once in a while, whichever of them comes first.
+
+Dead processes are buried, runs that nobody could end are ended, later steps of campaigns go on.
+Nothing here is remembered that a crash could lose: the store is asked every time.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import structlog
+
+from paceline.core.instants import HOUR, Instant
+from paceline.engine import lane_writes, runs
+from paceline.engine.following import Follower
+from paceline.engine.ports import Journal
+
+BURY_AFTER_US = HOUR
+
+log = structlog.get_logger("paceline.supervisor")
+
+
+class Housekeeping:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._steps = Follower(journal)
+
+    async def look(self, now: Instant) -> None:
+        dead, left_open = await self._journal.read(
+            lambda tx: (tx.processes.dead(BURY_AFTER_US), runs.left_open(tx))
+        )
+        if dead:
+            await self._journal.write(lambda tx: tx.processes.bury(BURY_AFTER_US))
+        for run_id in left_open:
+            ended = await self._journal.write(partial(lane_writes.end_run, run_id=run_id, now=now))
+            if ended is not None:
+                log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
+        await self._steps.look(now)

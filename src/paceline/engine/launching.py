@@ -1,0 +1,67 @@
+"""Launching by plan, and laying out anew what waits when the ground has changed.
+
+Working out a plan takes a while for a large campaign, so it is done on a snapshot and written down
+afterwards. What happens in between does no harm: a plan only says when deliveries are due, and
+every limit is asked again before each of them is sent.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from paceline.core.instants import Instant
+from paceline.core.plan import Slot, lay_out
+from paceline.engine import planning
+from paceline.engine.commands import campaigns
+from paceline.engine.commands.freezing import freeze
+from paceline.engine.ground import AsTheyMight, gather
+from paceline.engine.people import Unreachable
+from paceline.engine.planning import RunPlan
+from paceline.engine.ports import Campaign, Providers, Store
+
+
+class Launched(NamedTuple):
+    campaign: Campaign
+    plan: RunPlan
+    unreachable: list[Unreachable]
+    """Members of its audience who came since it was created, and have no address for it."""
+
+
+def launch(store: Store, name: str, at: Instant, providers: Providers) -> Launched:
+    """Freeze a campaign's audience, lay it out over its accounts, and let it go."""
+    with store.write() as tx:
+        unreachable = freeze(tx, name, providers, at)
+    with store.read() as tx:
+        (run,) = tx.runs.of_campaign(campaigns.launchable(tx, name).id)
+        plan = planning.plan_run(tx, run.id, at)
+    with store.write() as tx:
+        campaign = campaigns.launch(tx, name, at)
+        tx.timetable.plan(_sorted(plan.slots.values()))
+        for others in plan.others.values():
+            tx.timetable.lay(_sorted(others.values()), f"shares its account with {name}")
+    return Launched(campaign, plan, unreachable)
+
+
+def lay_anew(store: Store, accounts: Iterable[int], at: Instant, reason: str) -> int:
+    """Give everything that waits on these accounts, and was never tried, a new slot; how many
+    have moved."""
+    with store.read() as tx:
+        ground = gather(tx, accounts, at, not_before=AsTheyMight(tx))
+        layout = lay_out(
+            list(ground.seats.values()), ground.queues, at, random.Random(f"{reason}/{at}")
+        )
+    by_hand = {run.id for run in ground.runs.values() if run.kind == "direct"}
+    slots = _sorted(slot for slot in layout.slots if slot.run_id not in by_hand)
+    with store.write() as tx:
+        moved = tx.timetable.lay(slots, reason)
+        # Some are due earlier now, and a parked lane would sleep on.
+        for account_id in sorted(ground.seats):
+            tx.lanes.touch(account_id, at)
+        return moved
+
+
+def _sorted(slots: Iterable[Slot]) -> list[tuple[int, Instant]]:
+    """By number, which is how rows lie on disk and how everybody locks them."""
+    return sorted((slot.key, slot.at) for slot in slots)

@@ -1,0 +1,336 @@
+"""Planning: a campaign that is not stored yet, a draft about to be launched, what is left of a run.
+
+Everything is read in the caller's transaction and nothing is written. Other campaigns on the same
+accounts are laid out together with it, because that is how lanes will serve them: in turns.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from paceline.core.errors import InputError, NotFoundError
+from paceline.core.hours import Hours
+from paceline.core.instants import MINUTE, Instant
+from paceline.core.model import Ask, Standing, Target, Wait
+from paceline.core.pacer import Pacer
+from paceline.core.plan import Layout, Never, Queue, Seat, Slot, lay_out
+from paceline.core.policy import OFF, Policy, merge
+from paceline.core.states import RunState
+from paceline.engine.campaign_checks import (
+    account_named,
+    check_capabilities,
+    check_room,
+    check_variables,
+    longest_text,
+)
+from paceline.engine.campaign_spec import CampaignSpec, Timing
+from paceline.engine.catalogue import Catalogue
+from paceline.engine.commands.accounts import House
+from paceline.engine.ground import (
+    AsTheyMight,
+    Draft,
+    Ground,
+    as_they_stand,
+    gather,
+)
+from paceline.engine.plan_view import Moved, Plan, plan_of
+from paceline.engine.ports import Account, Campaign, Run, Tx
+from paceline.engine.unstored import OURS, queues_of
+
+MOVES_US = MINUTE
+"""What moves by less is not worth telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What is to be tried without being done."""
+
+    add: Mapping[str, str | None] = field(default_factory=dict)
+    """Accounts that take part as well; with the name of a policy, one that does not exist yet."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Limits that hold for every account of the plan instead of its own."""
+    latency_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A draft laid out: what its launch writes down."""
+
+    slots: Mapping[int, Slot]
+    """By the numbers of its deliveries."""
+    nevers: tuple[Never, ...]
+    others: Mapping[int, Mapping[int, Slot]]
+    """By run and delivery: the new slots of those that share its accounts, but for what was tried
+    before or was sent by hand."""
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """What is left of a campaign, and when it will be done."""
+
+    left: int
+    finish_at: Instant | None
+    """None if nothing of it can go as things stand."""
+    stuck: int
+    """How many can not go, as things stand."""
+    stuck_why: str
+    next_at: Instant | None
+    account: str
+    """Which account will send next."""
+    zone: str
+    """Of that account."""
+    waits_for: str
+    """What that one waits for; empty if it may go now."""
+
+
+# ---------------------------------------------------------------------- not stored yet
+
+
+def plan_campaign(
+    tx: Tx,
+    spec: CampaignSpec,
+    targets: Sequence[Target],
+    house: House,
+    now: Instant,
+    what_if: WhatIf | None = None,
+) -> Plan:
+    """A campaign as it is written, as if it were created and launched now."""
+    tried = what_if or WhatIf()
+    _check(tx, spec, targets)
+    imagined = _imagined(tx, tried, house.catalogue)
+    names = list(dict.fromkeys([*spec.accounts, *tried.add]))
+    if spec.assignment == "fixed" and len(names) > 1:
+        raise InputError(
+            "'fixed' takes a single account", key="assignment", hint="Try it with round_robin"
+        )
+    accounts = {name: _account(tx, name) for name in names if name not in imagined}
+    _check_accounts(list(accounts.values()), spec, targets, house)
+    ground = gather(
+        tx,
+        [account.id for account in accounts.values()],
+        now,
+        not_before=AsTheyMight(tx),
+        changed=lambda name, policy: _changed(policy, tried.limits, name, name in accounts),
+    )
+    ids = {name: account.id for name, account in accounts.items()}
+    for number, (name, policy) in enumerate(imagined.items(), start=1):
+        ids[name] = -number
+        limits = _changed(policy, tried.limits, name, True)
+        ground.sit(Seat(-number, limits, Standing(warm_since_at=now)), name)
+    own = queues_of(tx, ground, spec, targets, [ids[name] for name in names])
+    layout = _laid_out(ground, own, seed=spec.name, latency_us=tried.latency_us)
+    plan = plan_of(
+        spec.name,
+        now,
+        _slots_of(layout, OURS),
+        _nevers_of(layout, OURS),
+        seats=[(ground.seats[ids[name]], name) for name in names],
+        action=spec.action,
+        target_of=lambda key: targets[key % len(targets)].address,
+    )
+    moved = _moved(ground, layout, spec.name, tried.latency_us)
+    return replace(plan, others=moved, latency_us=tried.latency_us)
+
+
+def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:
+    """What is wrong with the file comes first: it has to be put right whoever sends it."""
+    if not targets:
+        raise InputError("the audience is empty", key="audience")
+    for content in spec.contents:
+        check_variables(content, targets)
+    known = tx.campaigns.find(spec.name)
+    if known is not None and any(
+        run.state in (RunState.RUNNING, RunState.PAUSED) for run in tx.runs.of_campaign(known.id)
+    ):
+        raise InputError(
+            f"campaign {spec.name} is {known.state} already, and would be counted twice",
+            key="name",
+            hint=f"See what is left of it: paceline campaign status {spec.name}",
+        )
+
+
+def _check_accounts(
+    accounts: Sequence[Account], spec: CampaignSpec, targets: Sequence[Target], house: House
+) -> None:
+    longest = longest_text(accounts, spec.action, house.providers)
+    for content in spec.contents:
+        for account in accounts:
+            check_capabilities(account, spec.action, content, house.providers)
+            check_room(account, spec.action, content)
+        if longest is not None:
+            check_variables(content, targets, longest)
+
+
+def _account(tx: Tx, name: str) -> Account:
+    try:
+        return account_named(tx, name)
+    except NotFoundError as error:
+        if error.reason.endswith("?"):
+            raise
+        raise NotFoundError(
+            error.reason,
+            key=error.key,
+            hint=f"Add it with 'paceline account add {name} --provider …', "
+            f"or try --add-account {name}=POLICY",
+        ) from None
+
+
+def _imagined(tx: Tx, tried: WhatIf, catalogue: Catalogue) -> dict[str, Policy]:
+    """The limits of the accounts that do not exist yet."""
+    found = {}
+    for name, policy in tried.add.items():
+        if policy is None:
+            continue
+        if tx.accounts.find(name) is not None:
+            raise InputError(
+                f"account {name} exists, with limits of its own",
+                key="--add-account",
+                hint=f"Leave out '={policy}', or give it another name",
+            )
+        found[name] = catalogue.effective(policy, {}, where=name)
+    return found
+
+
+def _changed(policy: Policy, limits: Mapping[str, Any], name: str, ours: bool) -> Policy:
+    if not ours or not limits:
+        return policy
+    wanted = dict(limits)
+    if wanted.get("hours") not in (None, OFF):
+        # Hours that name no zone are meant in the zone that the account has now.
+        wanted["hours"] = str(Hours.parse(wanted["hours"], default_zone=policy.day_zone))
+    return Policy.from_mapping(merge(policy.to_mapping(), wanted), where=name)
+
+
+# ---------------------------------------------------------------------- stored
+
+
+def plan_run(tx: Tx, run_id: int, now: Instant) -> RunPlan:
+    """A stored run as it would go if it were launched, or planned anew, now."""
+    run = tx.runs.get(run_id)
+    campaign = tx.campaigns.get(run.campaign_id)
+    drafts: list[Draft] = []
+    if run.state is RunState.WAITING:
+        drafts.append(draft_of(campaign, run, now))
+    ours = tx.waiting.accounts([run_id])
+    ground = gather(tx, ours, now, not_before=AsTheyMight(tx), extra=drafts)
+    layout = _laid_out(ground, (), seed=f"{campaign.name}/{run_id}")
+    slots = _slots_of(layout, run_id)
+    nevers = tuple(_nevers_of(layout, run_id))
+    return RunPlan(
+        slots={slot.key: slot for slot in slots},
+        nevers=nevers,
+        others=_others(ground, layout, run_id),
+        plan=plan_of(
+            campaign.name,
+            now,
+            slots,
+            nevers,
+            seats=[(ground.seats[number], ground.names[number]) for number in ours],
+            action=campaign.settings.get("action", "message"),
+            target_of=ground.targets.__getitem__,
+        ),
+    )
+
+
+def draft_of(campaign: Campaign, run: Run, now: Instant) -> Draft:
+    """The run with the window and the expiry that its launch would give it now."""
+    timing = Timing.stored(campaign.settings)
+    opens_at, closes_at = timing.window_on(now)
+    return Draft(replace(run, opens_at=opens_at, closes_at=closes_at), timing.expire_after_us)
+
+
+def _others(ground: Ground, layout: Layout, run_id: int) -> dict[int, dict[int, Slot]]:
+    kept = {want.key for queue in ground.queues for want in queue.wants if want.begun}
+    found: dict[int, dict[int, Slot]] = {}
+    for slot in layout.slots:
+        run = ground.runs[slot.run_id]
+        if slot.run_id != run_id and run.kind != "direct" and slot.key not in kept:
+            found.setdefault(slot.run_id, {})[slot.key] = slot
+    return found
+
+
+def eta(tx: Tx, campaign: Campaign, now: Instant) -> Eta | None:
+    """What is left of a running campaign; None where nothing moves or nothing is left."""
+    ours = {run.id for run in tx.runs.of_campaign(campaign.id) if run.state is RunState.RUNNING}
+    if not ours or tx.settings.stopped() is not None:
+        return None
+    ground = gather(tx, tx.waiting.accounts(ours), now, not_before=as_they_stand)
+    wants = {
+        want.key: want.ask
+        for queue in ground.queues
+        if queue.run_id in ours
+        for want in queue.wants
+    }
+    if not wants:
+        return None
+    layout = _laid_out(ground, (), seed=campaign.name)
+    slots = [slot for slot in layout.slots if slot.run_id in ours]
+    nevers = [never for never in layout.nevers if never.run_id in ours]
+    first = slots[0] if slots else None
+    return Eta(
+        left=len(wants),
+        finish_at=max((slot.done_at for slot in slots), default=None),
+        stuck=len(nevers),
+        stuck_why=nevers[0].why if nevers else "",
+        next_at=None if first is None else first.at,
+        account="" if first is None else ground.names[first.account_id],
+        zone="UTC" if first is None else ground.seats[first.account_id].policy.day_zone,
+        waits_for="" if first is None else _why(ground, first, wants[first.key]),
+    )
+
+
+def _why(ground: Ground, first: Slot, ask: Ask) -> str:
+    """What the next one waits for, in the pacer's own words.
+
+    That it was planned for then is no reason, as long as there is a better one.
+    """
+    if first.at <= ground.now:
+        return ""
+    seat = ground.seats[first.account_id]
+    pacer = Pacer(seat.policy, seat.standing)
+    for wish in (ask._replace(not_before_at=0), ask):
+        verdict = pacer.verdict(ground.now, seat.usage, wish)
+        if isinstance(verdict, Wait):
+            return verdict.why
+    return "its turn among others on the account"
+
+
+# ---------------------------------------------------------------------- both
+
+
+def _laid_out(ground: Ground, own: Sequence[Queue], *, seed: str, latency_us: int = 0) -> Layout:
+    """The same seed draws the same gaps, so that a plan that is asked for twice is the same."""
+    seats, queues = list(ground.seats.values()), [*ground.queues, *own]
+    return lay_out(seats, queues, ground.now, random.Random(seed), latency_us=latency_us)
+
+
+def _slots_of(layout: Layout, run_id: int) -> list[Slot]:
+    return [slot for slot in layout.slots if slot.run_id == run_id]
+
+
+def _nevers_of(layout: Layout, run_id: int) -> list[Never]:
+    return [never for never in layout.nevers if never.run_id == run_id]
+
+
+def _moved(ground: Ground, layout: Layout, seed: str, latency_us: int) -> tuple[Moved, ...]:
+    """The campaigns that are done later than they would be without this one."""
+    if not ground.queues:
+        return ()
+    alone = _ends(_laid_out(ground, (), seed=seed, latency_us=latency_us))
+    together = _ends(layout)
+    return tuple(
+        Moved(ground.runs[run_id].campaign, from_at, together[run_id])
+        for run_id, from_at in sorted(alone.items())
+        if run_id in together and together[run_id] - from_at >= MOVES_US
+    )
+
+
+def _ends(layout: Layout) -> dict[int, Instant]:
+    ends: dict[int, Instant] = {}
+    for slot in layout.slots:
+        ends[slot.run_id] = max(ends.get(slot.run_id, 0), slot.done_at)
+    return ends

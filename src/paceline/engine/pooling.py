@@ -1,0 +1,61 @@
+"""Pooled deliveries: which of those that are nobody's a lane may try to take.
+
+The database decides who has one, in the intent. Lanes of one process only avoid running after the
+same one: each says which it is about to take, and the others look further. What is said here is
+forgotten after a moment, and nothing depends on it. An account that cannot go on gives back what it
+has not begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from paceline.core.instants import SECOND, Instant
+from paceline.engine.ports import Account, Delivery, Tx
+
+SAID_FOR_US = 5 * SECOND
+"""How long a lane's word counts: longer than it takes to write an intent."""
+
+LOOK_AGAIN_US = SECOND
+"""When to look again where all that was seen is about to be taken by others."""
+
+
+class Claims:
+    """What the lanes of this process are about to take."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, tuple[int, Instant]] = {}
+
+    def pick(self, rows: Iterable[Delivery], account_id: int, now: Instant) -> Delivery | None:
+        """The first of these that no other lane of this process is after."""
+        self._said = {
+            key: said for key, said in self._said.items() if now < said[1] <= now + SAID_FOR_US
+        }
+        for row in rows:
+            if self._said.get(row.id, (account_id, 0))[0] == account_id:
+                self._said[row.id] = (account_id, now + SAID_FOR_US)
+                return row
+        return None
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+
+def give_back(tx: Tx, account_id: int, now: Instant) -> None:
+    """An account that cannot go on leaves what it has not begun to the others of its pools."""
+    pools = tx.pools.of_account(account_id)
+    for run_id in pools:
+        # Before anything is changed: whoever locks in one order never deadlocks.
+        tx.lanes.touch_run(run_id, now)
+    if pools:
+        tx.pools.give_back(account_id)
+
+
+def left_alone(tx: Tx, account: Account) -> list[int]:
+    """Pooled runs that nobody but this account could go on with."""
+    alone = []
+    for run_id in tx.pools.of_account(account.id):
+        members = tx.accounts.several(tx.pools.members(run_id)).values()
+        if not any(m.removed_at is None and m.id != account.id for m in members):
+            alone.append(run_id)
+    return alone

@@ -1,0 +1,38 @@
+"""What the engine asks of the store about deliveries that follow others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from paceline.core.instants import Instant
+
+
+class Advanced(NamedTuple):
+    released: int
+    skipped: int
+
+
+class Steps(Protocol):
+    """Later steps are planned from the beginning, and released one by one."""
+
+    def link(self, run_id: int) -> None:
+        """Tell every delivery of a later step which one it follows: the same place in the audience,
+        one step earlier."""
+        ...
+
+    def waiting(self) -> dict[int, int]:
+        """Running runs in which something waits for an earlier step, each with a number that
+        changes whenever something of the run is settled."""
+        ...
+
+    def advance(self, run_id: int, after_us: Mapping[int, int], at: Instant) -> Advanced:
+        """Release what follows a delivery that was sent, so long after it as its step says, and
+        skip what follows one that never will be; what would follow from an account that was
+        removed is cancelled, and counted as skipped. ``after_us`` is by step."""
+        ...
+
+    def revive(self, run_id: int, steps: int, at: Instant) -> int:
+        """``skipped → planned`` for what was skipped because the one before was not delivered,
+        where that one is to be sent after all; how many."""
+        ...

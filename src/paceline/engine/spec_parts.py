@@ -1,0 +1,97 @@
+"""What a campaign file says: its parts, and the steps that follow the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from paceline.core.errors import InputError
+from paceline.core.model import Content, Part, Step
+from paceline.core.template import variables
+from paceline.engine.spec_values import duration_of, refuse_unknown
+
+PART_KEYS = ("text", "subject", "html", "media", "caption")
+STEP_KEYS = ("after", "parts")
+
+
+def steps_of(raw: Mapping[str, Any]) -> tuple[list[Part], tuple[Step, ...]]:
+    """The parts of the first step, and the steps that follow it."""
+    if "parts" in raw:
+        raise InputError(
+            "a campaign with steps has its parts in them", key="parts", hint="Write [[steps.parts]]"
+        )
+    entries = raw["steps"]
+    if not isinstance(entries, list) or not entries:
+        raise InputError("a campaign needs at least one [[steps]]", key="steps")
+    contents: list[list[Part]] = []
+    waits: list[int | None] = []
+    for number, entry in enumerate(entries, start=1):
+        where = f"steps[{number}]"
+        if not isinstance(entry, Mapping):
+            raise InputError("must be a table", key=where)
+        refuse_unknown(entry, STEP_KEYS, f"{where}.")
+        contents.append(list(parts_of(entry, f"{where}.parts")))
+        try:
+            waits.append(duration_of(entry, "after"))
+        except InputError as error:
+            raise error.within(where) from None
+    if waits[0] is not None:
+        raise InputError("nothing comes before the first step", key="steps[1].after")
+    return contents[0], tuple(_following(waits, contents))
+
+
+def _following(waits: list[int | None], contents: list[list[Part]]) -> Iterable[Step]:
+    for number, (after_us, parts) in enumerate(zip(waits, contents, strict=True), start=1):
+        if number == 1:
+            continue
+        if after_us is None:
+            raise InputError(
+                "says how long after the step before", key=f"steps[{number}].after", hint='"3d"'
+            )
+        yield Step(after_us, Content(tuple(parts)))
+
+
+def parts_of(raw: Mapping[str, Any], key: str) -> Iterable[Part]:
+    """The parts under a key of a table; ``key`` is what they are called in complaints."""
+    entries = raw.get("parts")
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"a campaign needs at least one [[{_bare(key)}]]", key=key)
+    for number, entry in enumerate(entries, start=1):
+        where = f"{key}[{number}]"
+        if not isinstance(entry, Mapping):
+            raise InputError("must be a table", key=where)
+        refuse_unknown(entry, PART_KEYS, f"{where}.")
+        try:
+            yield _part(entry)
+        except InputError as error:
+            raise error.within(where) from None
+
+
+def _part(entry: Mapping[str, Any]) -> Part:
+    texts = {key: entry.get(key, "") for key in PART_KEYS}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise InputError("must be a text", key=key)
+        if key != "media":
+            variables(value)
+    if texts["media"]:
+        if texts["text"] and texts["caption"]:
+            raise InputError("a media part has a caption or a text, not both", key="caption")
+        return Part(
+            "media",
+            text=texts["caption"] or texts["text"],
+            subject=texts["subject"],
+            html=texts["html"],
+            media=texts["media"],
+        )
+    if texts["caption"]:
+        raise InputError("only a media part has a caption", key="caption")
+    if not texts["text"] and not texts["html"]:
+        raise InputError("needs a text or a media file", key="text")
+    return Part("text", text=texts["text"], subject=texts["subject"], html=texts["html"])
+
+
+def _bare(key: str) -> str:
+    """A key without its numbers: what is written in the file."""
+    return re.sub(r"\[\d+\]", "", key)

@@ -1,0 +1,98 @@
+"""``paceline suppress``: whoever asked not to be written to is found however they are spelled."""
+
+import csv
+from io import StringIO
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+
+def listed(paceline: CommandLine) -> dict[str, str]:
+    return {row["address"]: row["reason"] for row in paceline.ok("suppress", "list", "--json").json}
+
+
+def test_adding_and_removing(accounts: CommandLine) -> None:
+    assert accounts.ok("suppress", "list").out == "nobody is suppressed\n"
+    said = accounts.ok("suppress", "add", "Anna@Example.COM", "--reason", "unsubscribed").out
+    assert said == "anna@example.com is suppressed\n"
+    again = accounts.ok("suppress", "add", "anna@example.com", "--reason", "again").out
+    assert again == "anna@example.com is already suppressed\n"
+    accounts.ok("suppress", "add", "+49 151 12345678")
+    assert listed(accounts) == {
+        "anna@example.com": "unsubscribed",
+        "+4915112345678": "asked not to be written to",
+    }
+    table = accounts.ok("suppress", "list").out
+    assert "anna@example.com  unsubscribed" in table and "operator" in table
+    assert "may be written to again" in accounts.ok("suppress", "remove", "ANNA@example.com").out
+    assert "was not suppressed" in accounts.ok("suppress", "remove", "ANNA@example.com").out
+    assert list(listed(accounts)) == ["+4915112345678"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "anna", "--kind", "email"), "'anna' is not an e-mail address"),
+        (("add", "anna", "--kind", "mail"), "'mail' is no kind of address"),
+        (("add", "a\nb"), "the address has a control character in it"),
+        (("add", " "), "the address is empty"),
+        (("import", "none.csv"), "no such file 'none.csv'"),
+    ],
+)
+def test_what_cannot_be(accounts: CommandLine, words: tuple[str, ...], said: str) -> None:
+    assert said in accounts.refused("suppress", *words)
+
+
+def test_the_spelling_of_a_campaign_does_not_matter(accounts: CommandLine) -> None:
+    accounts.ok("suppress", "add", "anna@example.com")
+    accounts.ok("suppress", "add", "+4915112345678")
+    accounts.write(
+        "c.toml",
+        'name = "c"\naccounts = "team"\n'
+        'targets = ["Anna@EXAMPLE.com", "4915112345678@s.whatsapp.net", '
+        '"anna@example.com", "Bob"]\n'
+        '[[parts]]\ntext = "hi"\n',
+    )
+    created = accounts.ok("campaign", "create", "-f", "c.toml", "--launch").out
+    assert "3 deliveries on team (1 named twice)" in created
+    exported = list(csv.DictReader(StringIO(accounts.ok("campaign", "export", "c").out)))
+    assert [row["target"] for row in exported] == ["anna@example.com", "+4915112345678", "Bob"]
+    for row in exported[:2]:
+        verdict = accounts.ok("why", row["id"], "--json").json["verdict"]
+        assert (verdict["kind"], verdict["gate"]) == ("refuse", "suppression")
+    assert accounts.ok("why", exported[2]["id"], "--json").json["verdict"]["kind"] == "go"
+
+
+def test_lists_go_out_and_come_in(accounts: CommandLine) -> None:
+    accounts.write(
+        "no.csv",
+        "Email;Mobile;reason\nAnna@example.com;;left\nbob@example.com;0151 12345678;\n;;\nx;;\n",
+    )
+    answer = accounts.ok("suppress", "import", "no.csv", "--region", "DE", "--reason", "listed")
+    assert answer.out.splitlines() == [
+        "3 addresses newly suppressed",
+        "1 row was not taken:",
+        "  line 5: 'x' is not an e-mail address: an email address must have an @-sign",
+    ]
+    before = listed(accounts)
+    assert before == {
+        "+4915112345678": "listed",
+        "anna@example.com": "left",
+        "bob@example.com": "listed",
+    }
+    accounts.ok("suppress", "export", "out.csv")
+    assert accounts.ok("suppress", "import", "out.csv", "--json").json["new"] == 0
+    for address in before:
+        accounts.ok("suppress", "remove", address)
+    assert accounts.ok("suppress", "import", "out.csv", "--json").json["new"] == 3
+    assert listed(accounts) == before, "what is printed can be imported"
+    assert accounts.ok("suppress", "export").out.startswith("address,reason,source,at\n+4915")
+
+
+def test_a_long_list(accounts: CommandLine) -> None:
+    rows = "".join(f"p{n}@example.com\n" for n in range(5_000))
+    accounts.write("no.csv", f"address\n{rows}")
+    assert accounts.ok("suppress", "import", "no.csv").out == "5000 addresses newly suppressed\n"
+    assert "and 4900 more; paceline suppress export" in accounts.ok("suppress", "list").out
+    assert len(accounts.ok("suppress", "export").out.splitlines()) == 5_001

@@ -1,0 +1,121 @@
+"""Addresses: one spelling each, and clear words for what is none."""
+
+import pytest
+from email_validator import EmailNotValidError, validate_email
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.core.address import (
+    ERASED,
+    KINDS,
+    canonical,
+    guess_kind,
+    known_kind,
+    known_region,
+    normalise,
+)
+from paceline.core.errors import InputError
+
+SPELLINGS = [
+    ("email", " Anna.B@Example.COM ", None, "anna.b@example.com"),
+    ("email", "mailto:anna@example.com", None, "anna@example.com"),
+    ("email", "Ännä@Exämple.com", None, "ännä@exämple.com"),
+    ("email", "o'neil+list@sub.example.co.uk", None, "o'neil+list@sub.example.co.uk"),
+    ("phone", "0151 12345678", "DE", "+4915112345678"),
+    ("phone", "+49 (151) 1234-5678", None, "+4915112345678"),
+    ("phone", "004915112345678", "FR", "+4915112345678"),
+    ("phone", "tel:+4915112345678", None, "+4915112345678"),
+    ("phone", "4915112345678", None, "+4915112345678"),
+    ("phone", "4915112345678@s.whatsapp.net", None, "+4915112345678"),
+    ("phone", "4915112345678:12@s.whatsapp.net", None, "+4915112345678"),
+    ("group", "120363041234567890@G.US", None, "120363041234567890@g.us"),
+    ("group", "Whoever", None, "Whoever"),
+    ("linkedin", "https://www.linkedin.com/in/Anna-Smith/?trk=x", None, "anna-smith"),
+    ("linkedin", "de.linkedin.com/in/J%C3%BCrgen", None, "jürgen"),
+    ("linkedin", "ACoAAB1234567890abcdefgh", None, "ACoAAB1234567890abcdefgh"),
+    ("other", " Room 7 ", None, "Room 7"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "region", "spelled"), SPELLINGS)
+def test_an_address_has_one_spelling(
+    kind: str, text: str, region: str | None, spelled: str
+) -> None:
+    assert normalise(kind, text, region) == spelled
+    assert normalise(kind, spelled, region) == spelled, "and that is its own"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "region", "said"),
+    [
+        ("email", "", None, "the address is empty"),
+        ("email", "anna", None, "'anna' is not an e-mail address: an email address must have"),
+        ("email", "a@@example.com", None, "is not an e-mail address"),
+        ("email", "a..b@example.com", None, "is not an e-mail address"),
+        ("email", "anna@home", None, "is not an e-mail address"),
+        ("email", "anna@x.test", None, "special-use"),
+        ("email", "an\0na@example.com", None, r"control character in it \(U\+0000\)"),
+        ("email", "an\ud800na@example.com", None, r"control character in it \(U\+D800\)"),
+        ("phone", "0151 12345678", None, r"has no country code. Write it like \+49"),
+        ("phone", "+999 12345678", None, "begins with a country code that nobody has"),
+        ("phone", "hello", "DE", "is not a phone number"),
+        ("phone", "+1 212 555 12345", None, "is too long or too short for a phone number"),
+        ("phone", "+49 1511 000", None, "that nobody can have"),
+        ("linkedin", "https://example.com/in/anna", None, "is no LinkedIn profile"),
+        ("other", "x" * 501, None, "more than 500 characters"),
+        ("emial", "a", None, "'emial' is no kind of address, did you mean 'email'"),
+        ("smoke", "a", None, r"\(there are: email, phone"),
+    ],
+)
+def test_what_is_no_address_is_told_in_plain_words(
+    kind: str, text: str, region: str | None, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        normalise(kind, text, region)
+
+
+def test_regions() -> None:
+    assert known_region(" de ") == "DE"
+    with pytest.raises(InputError, match=r"'Germany' is no country. Write its two letters"):
+        known_region("Germany")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "spelled"),
+    [
+        ("Anna@Example.com", "email", "anna@example.com"),
+        ("+49 151 12345678", "phone", "+4915112345678"),
+        ("4915112345678", "phone", "+4915112345678"),
+        ("12345678", "other", "12345678"),
+        ("0151 12345678", "phone", "0151 12345678"),
+        ("1234567890-1234567890@g.us", "group", "1234567890-1234567890@g.us"),
+        ("linkedin.com/in/Anna", "linkedin", "anna"),
+        ("urn:li:person:Ab1", "linkedin", "urn:li:person:Ab1"),
+        ("Adam", "other", "Adam"),
+        ("Adam@sandbox", "email", "Adam@sandbox"),
+        (" a b ", "other", "a b"),
+        (f"{ERASED}0A", "other", f"{ERASED}0A"),
+    ],
+)
+def test_what_an_address_is_can_be_guessed(text: str, kind: str, spelled: str) -> None:
+    assert guess_kind(text) == kind
+    assert canonical(text) == spelled, "what was legal before is never refused"
+
+
+@given(st.text(max_size=40))
+def test_the_one_spelling_is_its_own_whatever_was_written(text: str) -> None:
+    once = canonical(text)
+    assert canonical(once) == once
+    assert guess_kind(text) in KINDS == tuple(map(known_kind, KINDS))
+
+
+@given(st.from_regex(r"[a-z0-9.+_'-]{1,12}@([a-z0-9-]{1,6}\.){1,2}[a-z]{2,4}", fullmatch=True))
+def test_the_short_way_agrees_with_the_long_one(text: str) -> None:
+    try:
+        expected = validate_email(text, check_deliverability=False).normalized.lower()
+    except EmailNotValidError:
+        with pytest.raises(InputError):
+            normalise("email", text)
+    else:
+        assert normalise("email", text) == expected
+        assert normalise("email", text.upper()) == expected, "capitals make no other person"

@@ -1,0 +1,145 @@
+"""Launching by plan: every delivery has its minute, what no longer fits moves with the reason."""
+
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from paceline.core.instants import DAY, HOUR, MINUTE, parse_instant, to_datetime
+from paceline.engine import launching, queries
+from paceline.engine.commands import accounts, campaigns
+from paceline.engine.commands.accounts import AccountChange
+from paceline.engine.ports import Delivery
+from tests.engine.scenes import deliveries, finish, per_day
+from tests.engine.world import World
+
+COLD = {
+    "hours": "Mon-Fri 09:00-18:00 UTC",
+    "spacing": "5m..20m",
+    "min_gap": "6m",
+    "daily": {"message": 20},
+}
+
+
+def _launched(world: World, count: int, name: str = "spring", **spec: object) -> None:
+    world.campaign(count, name=name, launch=False, **spec)  # type: ignore[arg-type]
+    launching.launch(world.store, name, world.clock.now(), world.providers)
+
+
+def _days(rows: list[Delivery]) -> dict[str, int]:
+    return per_day([row.due_at for row in rows if row.due_at is not None], "UTC")
+
+
+def _set(world: World, **limits: object) -> None:
+    change = AccountChange(overrides=limits)
+    world.write(lambda tx: accounts.change(tx, "ann", change, world.house, world.clock.now()))
+
+
+def test_a_launch_gives_every_delivery_its_minute_within_the_limits(
+    calm: None, world: World
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy=COLD)
+        _launched(world, 45)
+        rows = deliveries(world)
+        assert _days(rows) == {"2026-03-02": 20, "2026-03-03": 20, "2026-03-04": 5}
+        assert all(row.scheduled_at == row.due_at for row in rows)
+        gaps = [b.scheduled_at - a.scheduled_at for a, b in pairwise(rows)]
+        assert min(gaps) >= 6 * MINUTE
+        await finish(world, every_us=HOUR, within_us=5 * DAY, poll_us=HOUR)
+        late = [row.sent_at - row.scheduled_at for row in deliveries(world) if row.sent_at]
+        # Never before its minute; and what the day's own draws add is less than the day has left.
+        assert min(late) >= 0
+        assert max(late) < 4 * HOUR
+
+    world.play(script)
+    assert per_day([effect.at for effect in world.sends()], "UTC") == {
+        "2026-03-02": 20,
+        "2026-03-03": 20,
+        "2026-03-04": 5,
+    }
+
+
+def test_what_no_longer_fits_moves_and_says_why(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 20}, "rate": "60/min"})
+        _launched(world, 30)
+        _set(world, daily={"message": 8})
+        process = world.process(poll_us=MINUTE)
+        await world.until(lambda: world.account_now().state == "limit_reached", every_us=MINUTE)
+        rows = deliveries(world)
+        tomorrow = parse_instant("2026-03-03T00:00:00Z")
+        moved = [row for row in rows if row.reason]
+        assert {row.reason for row in moved} == {"Daily cap reached (8/8)"}
+        assert len(moved) == 12
+        assert {row.due_at for row in moved} == {tomorrow}
+        # The plan stays as it was made; those planned for tomorrow anyway were not touched.
+        assert all(row.scheduled_at < tomorrow for row in moved)
+        why = world.read(lambda tx: queries.why_delivery(tx, moved[0].id, world.clock.now()))
+        assert why.verdict.why == "daily cap reached (8/8)"  # type: ignore[union-attr]
+        await process.stop()
+
+    world.play(script)
+
+
+def test_a_raised_limit_holds_from_the_next_message_on(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 5}, "rate": "60/min"})
+        world.campaign(12)
+        process = world.process(poll_us=MINUTE)
+        await world.until(lambda: world.account_now().state == "limit_reached", every_us=MINUTE)
+        assert world.counts() == {"sent": 5, "ready": 7}
+        _set(world, daily={"message": 9})
+        await world.wait(10 * MINUTE)
+        assert world.counts() == {"sent": 9, "ready": 3}
+        await process.stop()
+
+    world.play(script)
+
+
+def test_two_campaigns_on_one_account_share_its_days(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 10}, "rate": "6/min"})
+        _launched(world, 30)
+        _launched(world, 10, name="summer")
+        rows = deliveries(world)
+        assert set(_days(rows).values()) == {10}
+        spring = [row for row in rows if row.target.startswith("spring")]
+        assert {row.reason for row in spring if row.due_at != row.scheduled_at} == {
+            "shares its account with summer"
+        }
+        await finish(world, "spring", "summer", every_us=HOUR, within_us=9 * DAY, poll_us=HOUR)
+
+    world.play(script)
+    sent = per_day([effect.at for effect in world.sends()], "UTC")
+    assert list(sent.values()) == [10, 10, 10, 10]
+
+
+def test_laying_anew_uses_what_a_cancelled_campaign_held(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        account = world.account(policy={"daily": {"message": 10}})
+        _launched(world, 20)
+        _launched(world, 20, name="summer")
+        assert len(_days(deliveries(world))) == 4
+        world.write(lambda tx: campaigns.cancel(tx, "summer", world.clock.now()))
+        moved = launching.lay_anew(
+            world.store, [account.id], world.clock.now(), "summer was cancelled"
+        )
+        assert moved > 0
+        assert len(_days(deliveries(world))) == 2
+
+    world.play(script)
+
+
+def test_a_plan_keeps_to_local_days_when_the_clocks_change(calm: None, world: World) -> None:
+    # In New York the clocks go forward on the 8th: office hours begin an hour earlier in UTC.
+    async def script(world: World) -> None:
+        world.account(preset="cold-email")
+        _launched(world, 160, action="email")
+        zone = ZoneInfo("America/New_York")
+        local = [to_datetime(row.scheduled_at).astimezone(zone) for row in deliveries(world)]
+        assert {at.hour for at in local} <= set(range(9, 18))
+        assert {at.weekday() for at in local} <= set(range(5))
+        assert set(per_day([row.scheduled_at for row in deliveries(world)], zone.key).values()) == {
+            20
+        }
+
+    world.play(script)

@@ -1,0 +1,180 @@
+"""Broken twins of what campaigns are made of: steps, pools, plans, breakers, retries and keys.
+
+The others, and what a twin is, are in ``twins.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from paceline.core import gates
+from paceline.core import usage as usages
+from paceline.core.instants import DAY, Instant
+from paceline.core.states import DeliveryState
+from paceline.engine import following, settling
+from paceline.engine.commands import campaigns
+from paceline.store import deliveries, path_sqlite, steps, timetable
+from tests.sim.small import (
+    BOUNCING,
+    CAPPED,
+    DOUBTED,
+    FAILING,
+    FOLLOWED,
+    LEFT,
+    PLANNED,
+    REFUSED,
+    REPEATED,
+    RETOLD,
+    SHARED,
+)
+from tests.sim.twins import Twin, only
+
+# ---------------------------------------------------------------------- never ahead of its step
+
+
+def follow_ups_go_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(following, "parse_duration", lambda _: 0)
+
+
+def _released(patch: pytest.MonkeyPatch, *changes: tuple[str, str]) -> None:
+    """Follow-ups are released by another statement."""
+    statement = str(steps._RELEASE)
+    for before, after in changes:
+        assert before in statement
+        statement = statement.replace(before, after)
+    patch.setattr(steps, "_RELEASE", text(statement))
+
+
+def a_doubt_is_followed_up(patch: pytest.MonkeyPatch) -> None:
+    _released(
+        patch,
+        ("p.state = 'sent'", "p.state IN ('sent', 'unknown')"),
+        ("p.sent_at + :after_us", "coalesce(p.sent_at, :at) + :after_us"),
+    )
+
+
+def a_failure_is_followed_up(patch: pytest.MonkeyPatch) -> None:
+    _released(
+        patch,
+        ("p.state = 'sent'", "p.state IN ('sent', 'failed')"),
+        ("p.sent_at + :after_us", "coalesce(p.sent_at, :at) + :after_us"),
+    )
+
+
+def whoever_is_free_follows_up(patch: pytest.MonkeyPatch) -> None:
+    _released(
+        patch,
+        ("account_id = p.account_id", "account_id = NULL"),
+        ("RETURNING deliveries.account_id", "RETURNING NULL"),
+    )
+
+
+def a_retried_message_has_no_sequel(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(steps.Steps, "revive", lambda *_: 0)
+
+
+# ---------------------------------------------------------------------- never by two
+
+
+def a_pooled_message_is_booked_on_another(patch: pytest.MonkeyPatch) -> None:
+    take = path_sqlite._TAKE
+
+    class Confused:
+        def run(self, cursor: Any, taken: list[tuple[int, int]]) -> int:
+            return take.run(cursor, [(key, owner % 3 + 1) for key, owner in taken])
+
+    patch.setattr(path_sqlite, "_TAKE", Confused())
+
+
+# ---------------------------------------------------------------------- never careless
+
+
+def the_breaker_never_trips(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settling, "breaker_trips", lambda *_: False)
+
+
+def bounces_pause_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settling, "bounces_too_many", lambda *_: False)
+
+
+def errors_slow_nobody_down(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(usages, "adapted_gap_us", lambda policy, gap_us, _: gap_us)
+
+
+# ---------------------------------------------------------------------- never twice, never lost
+
+
+def _retried(patch: pytest.MonkeyPatch, state: DeliveryState) -> None:
+    """A retry that takes along what is in another state."""
+    retry_failed = deliveries.Deliveries.retry_failed
+
+    def eager(self: deliveries.Deliveries, run_id: int, at: Instant, expires: int | None) -> int:
+        moved = retry_failed(self, run_id, at, expires)
+        again = {**deliveries._changes(DeliveryState.READY, at, at, "again"), "parts_done": 0}
+        return moved + self._move_rows(run_id, state, again, None)
+
+    patch.setattr(deliveries.Deliveries, "retry_failed", eager)
+
+
+def what_was_sent_is_retried(patch: pytest.MonkeyPatch) -> None:
+    _retried(patch, DeliveryState.SENT)
+
+
+def what_is_in_doubt_is_retried(patch: pytest.MonkeyPatch) -> None:
+    _retried(patch, DeliveryState.UNKNOWN)
+
+
+def nobody_looks_a_key_up(patch: pytest.MonkeyPatch) -> None:
+    def once(*wish: Any) -> tuple[int, bool]:
+        make: Callable[[], int] = wish[-1]
+        return make(), True
+
+    patch.setattr(campaigns, "once", once)
+
+
+# ---------------------------------------------------------------------- never over, never stuck
+
+
+def a_plan_is_trusted(patch: pytest.MonkeyPatch) -> None:
+    """Its slots keep the caps, so nobody asks again when they come."""
+    patch.setattr(gates.DailyGate, "earliest", lambda _, at, *rest: at)
+
+
+def what_is_put_off_never_comes_back(patch: pytest.MonkeyPatch) -> None:
+    put_off = timetable.Timetable.put_off
+
+    def for_ever(self: timetable.Timetable, account: int, run: int, at: int, *rest: Any) -> int:
+        return put_off(self, account, run, at + 3_650 * DAY, *rest)
+
+    patch.setattr(timetable.Timetable, "put_off", for_ever)
+
+
+def the_removed_are_left_their_follow_ups(patch: pytest.MonkeyPatch) -> None:
+    nothing = "UPDATE deliveries SET reason = '' WHERE run_id = -:run_id - :at RETURNING account_id"
+    patch.setattr(steps, "_CALL_OFF", text(nothing))
+
+
+STEP = "never ahead of its step"
+CARE = "never careless"
+
+CAMPAIGN_TWINS = (
+    Twin(follow_ups_go_at_once, STEP, FOLLOWED, 1),
+    Twin(a_doubt_is_followed_up, STEP, DOUBTED, 4),
+    Twin(a_failure_is_followed_up, STEP, DOUBTED, 2),
+    Twin(whoever_is_free_follows_up, STEP, SHARED, 2),
+    Twin(a_retried_message_has_no_sequel, STEP, RETOLD, 4, provokes=only("retries")),
+    Twin(a_pooled_message_is_booked_on_another, "never by two", SHARED, 1),
+    Twin(the_breaker_never_trips, CARE, FAILING, 2),
+    Twin(errors_slow_nobody_down, CARE, FAILING, 1),
+    Twin(bounces_pause_nobody, CARE, BOUNCING, 2),
+    Twin(what_was_sent_is_retried, "never twice", REFUSED, 2, provokes=only("retries")),
+    Twin(what_is_in_doubt_is_retried, "never twice", REFUSED, 6, provokes=only("retries")),
+    Twin(nobody_looks_a_key_up, "never lost", REPEATED, 2, provokes=only("wishes")),
+    Twin(a_plan_is_trusted, "never over", PLANNED, 2, provokes=only("sends from")),
+    Twin(what_is_put_off_never_comes_back, "never stuck", CAPPED, 2),
+    Twin(the_removed_are_left_their_follow_ups, "never stuck", LEFT, 3, provokes=only("removes")),
+)

@@ -1,0 +1,124 @@
+"""What a plan reads of what waits: by account, by pool, in order, and who must not be contacted."""
+
+from typing import Any
+
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports import NewDelivery, WaitingRow
+from tests.store.scene import T0, Scene, intent
+
+
+def waiting(scene: Scene, *run_ids: int) -> list[WaitingRow]:
+    with scene.store.read() as tx:
+        return list(tx.waiting.deliveries(run_ids))
+
+
+def planned(scene: Scene, run_id: int, account_id: int | None, **more: Any) -> int:
+    values = {"target": "somebody", "scheduled_at": T0} | more
+    with scene.store.write() as tx:
+        return tx.deliveries.add_one(NewDelivery(run_id, account_id, 0, **values), T0)
+
+
+def test_the_running_runs_of_some_accounts(scene: Scene) -> None:
+    one, two = scene.account(), scene.account()
+    ours, theirs, paused, idle = (
+        scene.run(),
+        scene.run(),
+        scene.run(RunState.PAUSED),
+        scene.run(),
+    )
+    scene.delivery(ours, one)
+    scene.delivery(theirs, two)
+    scene.delivery(paused, one)
+    with scene.store.read() as tx:
+        assert [run.id for run in tx.waiting.runs([one])] == [ours]
+        assert [run.id for run in tx.waiting.runs([one, two])] == [ours, theirs]
+        assert tx.waiting.runs([]) == []
+        assert tx.waiting.accounts([ours, theirs]) == [one, two]
+        assert tx.waiting.accounts([idle]) == []
+
+
+def test_a_run_whose_deliveries_are_all_settled_holds_nothing(scene: Scene) -> None:
+    lane, run_id, _ = scene.on_its_way()
+    with scene.store.read() as tx:
+        assert tx.waiting.runs([lane.account_id]) == []
+        assert tx.waiting.accounts([run_id]) == []
+
+
+def test_a_pool_waits_on_everybody_who_takes_from_it(scene: Scene) -> None:
+    one, two, stranger = scene.account(), scene.account(), scene.account()
+    run_id = scene.run()
+    with scene.store.write() as tx:
+        tx.pools.open(run_id, [one, two])
+    planned(scene, run_id, None, due_at=T0)
+    with scene.store.read() as tx:
+        assert tx.waiting.pools([run_id]) == {run_id: (one, two)}
+        assert [run.id for run in tx.waiting.runs([two])] == [run_id]
+        assert tx.waiting.runs([stranger]) == []
+        assert tx.waiting.accounts([run_id]) == [one, two]
+    (row,) = waiting(scene, run_id)
+    assert row.account_id is None
+
+
+def test_the_columns_that_gates_care_about(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    content = [{"kind": "text", "text": "a"}, {"kind": "text", "text": "b"}]
+    delivery_id = scene.delivery(
+        run_id,
+        account_id,
+        target="anna",
+        due_at=T0 + 5,
+        expires_at=T0 + 9,
+        content=content,
+        action="email",
+        reply=True,
+        recipient_hours="09:00-12:00 UTC",
+    )
+    with scene.store.write() as tx:
+        tx.suppressions.add("anna", "asked for it", "test", T0)
+    (row,) = waiting(scene, run_id)
+    assert row == WaitingRow(
+        id=delivery_id,
+        run_id=run_id,
+        account_id=account_id,
+        after_id=None,
+        step=1,
+        position=row.position,
+        target="anna",
+        contact_id=None,
+        parts=2,
+        action="email",
+        reply=True,
+        planned=False,
+        scheduled_at=T0,
+        due_at=T0 + 5,
+        expires_at=T0 + 9,
+        recipient_hours="09:00-12:00 UTC",
+        parts_done=0,
+        attempts=0,
+        suppressed=True,
+    )
+
+
+def test_only_what_waits_is_read_run_by_run_in_the_order_of_numbers(scene: Scene) -> None:
+    lane, run_id, flying = scene.on_its_way()
+    later = scene.delivery(run_id, lane.account_id, due_at=T0 + 9)
+    sooner = scene.delivery(run_id, lane.account_id, due_at=T0 + 1)
+    draft = planned(scene, run_id, lane.account_id)
+    other = scene.run()
+    theirs = scene.delivery(other, lane.account_id)
+    assert scene.state(flying) is DeliveryState.SENDING
+    assert [row.id for row in waiting(scene, other, run_id)] == [later, sooner, draft, theirs]
+    assert [row.planned for row in waiting(scene, run_id)] == [False, False, True]
+    assert scene.intend(lane, intent(later, run_id)).intended
+    assert [row.id for row in waiting(scene, run_id)] == [sooner, draft]
+
+
+def test_who_must_not_be_contacted_of_very_many(scene: Scene) -> None:
+    odd = ['quo"te', "back\\slash", "new\nline", "ünïcode", "com,ma", "{brace}"]
+    with scene.store.write() as tx:
+        for address in [*odd, "nobody asks about this one"]:
+            tx.suppressions.add(address, "", "test", T0)
+    addresses = [*odd, *(f"person-{number}" for number in range(25_000))]
+    with scene.store.read() as tx:
+        assert tx.waiting.suppressed(addresses) == set(odd)
+        assert tx.waiting.suppressed([]) == set()
