@@ -265,7 +265,7 @@ def test_caps_are_a_mapping_that_never_changes() -> None:
         (Throttle.parse, '{ recovr = "30m" }', "did you mean 'recover'"),
         (Caps.parse, "{ email = -1 }", "email: cap -1"),
         (Caps.parse, "{ email = 1.5 }", "email: expected a whole number"),
-        (Caps.parse, "{ E-Mail = 1 }", "'E-Mail' is not an action type"),
+        (Caps.parse, "{ E-Mail = 1 }", "'E-Mail' is no action type"),
         (Caps.parse, "20", "not a table"),
     ],
 )

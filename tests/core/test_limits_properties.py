@@ -176,7 +176,8 @@ def test_the_pacer_lets_each_go_at_its_slot_or_a_gap_later(
             # What is drawn on the way may be longer than what the plan has drawn, and the wait for
             # it may lead past a closing hour; but nothing but the gap is in the way.
             assert isinstance(verdict, Wait), verdict
-            assert verdict.gate == "spacing"
+            views = pacer.explain(one.at, usage, one.ask)
+            assert [view.gate for view in views if not view.open] == ["spacing"]
             assert usage.last_at is not None
             assert usage.last_at + usage.gap_us <= one.at + longest_us
         usage = usages.spend(usage, policy, one.ask, one.at, rng)

@@ -194,7 +194,7 @@ def test_without_spacing_the_least_gap_is_the_gap() -> None:
         ({"daily": 20}, "daily", "expected a table"),
         ({"daily": {"email": -1}}, "daily.email", "cap -1 is not between 0"),
         ({"weekly": {"email": "80"}}, "weekly.email", "expected a whole number"),
-        ({"weekly": {"Email": 80}}, "weekly", "not an action type"),
+        ({"weekly": {"Email": 80}}, "weekly", "no action type, did you mean 'email'"),
         ({"adaptive": {"abov": "5%"}}, "adaptive", "did you mean 'above'?"),
         ({"adaptive": {"above": "5"}}, "adaptive.above", "not a percentage"),
         ({"adaptive": "5%"}, "adaptive", "expected a table"),

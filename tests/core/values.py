@@ -18,7 +18,7 @@ from paceline.core.holds import RUNS_HELD, Holds
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
-from paceline.core.tables import Adaptive, Breaker, Caps, Throttle
+from paceline.core.tables import ACTIONS, Adaptive, Breaker, Caps, Throttle
 
 CHANGES = [
     ("America/Havana", date(2024, 3, 10)),  # midnight is skipped
@@ -87,7 +87,7 @@ throttles = st.builds(Throttle, to=rates, recover_us=positive_us) | st.builds(
     Throttle, slow_by=factors, recover_us=positive_us
 )
 caps = st.dictionaries(
-    st.sampled_from(["email", "message", "connection_request", "inmail", "reply", "sms_2"]),
+    st.sampled_from(ACTIONS),
     st.integers(0, 100_000),
     max_size=3,
 ).map(Caps)

@@ -3,6 +3,7 @@
 from paceline.core.instants import DAY, HOUR, MINUTE
 from paceline.core.model import Part
 from paceline.core.states import DeliveryState
+from paceline.engine.commands import campaigns
 from paceline.engine.ports import LedgerRow
 from tests.engine.scenes import (
     TWO_PARTS,
@@ -117,3 +118,38 @@ def test_the_parts_after_a_found_one_go_out_and_it_is_not_repeated(world: World)
     world.play(script)
     assert world.counts_at_end == {"sent": 1}
     assert [effect.key for effect in world.calls()] == ["test-1-0", "test-1-1", "test-1-2"]
+
+
+def test_a_doubt_of_a_cancelled_campaign_stays_one(world: World) -> None:
+    """It would be sent again while it is in doubt, but not any more; and it may have arrived."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"on_unknown": "resend"}, timeout_latency="2s", finds=False)
+        world.campaign(targets=to("timeout", "a"))
+        process = world.process()
+        await until(world, lambda: world.counts().get("unknown") == 1)
+        world.write(lambda tx: campaigns.cancel(tx, "spring", world.clock.now()))
+        await world.wait(10 * MINUTE)
+        assert world.counts() == {"sent": 1, "unknown": 1}
+        assert delivery(world, "timeout").reason.endswith("; held for a person")
+        await process.stop()
+
+    world.play(script)
+    assert len(world.calls()) == 2
+
+
+def test_a_doubt_is_looked_into_while_a_cap_holds_the_lane(world: World) -> None:
+    """The slot of a message that never went out comes back, and there is room for another today."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 2}, "rate": "60/min"}, timeout_latency="2s")
+        world.campaign(targets=to("timeout", "a", "b"))
+        process = world.process(poll_us=MINUTE)
+        await until(world, lambda: world.counts().get("unknown") == 1)
+        await world.wait(15 * MINUTE)
+        assert world.counts() == {"sent": 2, "ready": 1}, (
+            "found at the provider, at 9 and not at 24"
+        )
+        await process.stop()
+
+    world.play(script)

@@ -129,6 +129,32 @@ def test_laying_anew_uses_what_a_cancelled_campaign_held(calm: None, world: Worl
     world.play(script)
 
 
+def test_a_draft_that_lay_about_is_spread_from_its_launch_on(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(50, launch=False, spread_days=5)
+        await world.wait(4 * DAY)
+        launching.launch(world.store, "spring", world.clock.now(), world.providers)
+        days = _days(deliveries(world))
+        assert list(days.values()) == [10] * 5
+        assert min(days) == "2026-03-06"
+
+    world.play(script)
+
+
+def test_a_gap_that_leads_past_closing_time_is_the_nights(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"hours": "Mon-Fri 09:00-09:01 UTC", "spacing": "20s"})
+        world.campaign(5)
+        process = world.process(poll_us=MINUTE)
+        await world.wait(HOUR)
+        left = [row for row in deliveries(world) if row.state == "ready"]
+        assert {row.reason for row in left} == {"Outside business hours (Mon-Fri 09:00-09:01 UTC)"}
+        await process.stop()
+
+    world.play(script)
+
+
 def test_a_plan_keeps_to_local_days_when_the_clocks_change(calm: None, world: World) -> None:
     # In New York the clocks go forward on the 8th: office hours begin an hour earlier in UTC.
     async def script(world: World) -> None:

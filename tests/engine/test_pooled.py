@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Content, Part, Step
 from paceline.core.states import DeliveryState
-from paceline.engine import queries
+from paceline.engine import launching, queries
 from paceline.engine.commands import accounts, campaigns
 from tests.engine.scenes import deliveries, finish
 from tests.engine.world import World
@@ -141,3 +142,19 @@ def test_nobody_follows_up_for_an_account_that_was_removed(world: World) -> None
         await process.stop()
 
     world.play(script)
+
+
+def test_what_can_never_go_from_one_account_goes_from_another(calm: None, world: World) -> None:
+    """The campaign is for Saturdays; one of the pool works on weekdays only."""
+    window = Hours.parse("Sat 09:00-12:00 UTC")
+
+    async def script(world: World) -> None:
+        world.account("ann", policy={"hours": "Mon-Fri 09:00-18:00 UTC"})
+        world.account("bob", policy={"rate": "6/min"})
+        world.campaign(10, on=("ann", "bob"), assignment="pooled", window=window, launch=False)
+        found = launching.launch(world.store, "spring", world.clock.now(), world.providers)
+        assert (len(found.plan.slots), found.plan.nevers) == (10, ())
+        await finish(world, every_us=HOUR, within_us=7 * DAY, poll_us=HOUR)
+
+    world.play(script)
+    assert Counter(effect.account for effect in world.sends()) == {"bob": 10}

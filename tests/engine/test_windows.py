@@ -320,3 +320,23 @@ def test_a_delivery_waiting_for_tomorrow_is_given_up_when_it_expires_tonight(
 
     world.play(script)
     assert world.counts_at_end == {"sent": 1, "skipped": 1}
+
+
+def test_what_may_go_before_its_window_opens_still_ends_with_it(world: World) -> None:
+    """The window opens at ten and closes at ten past; it is nine when it is launched."""
+    window = Hours.parse("Mon-Sun 10:00-10:10 UTC")
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "1/min"})
+        world.campaign(200, window=window, at_close="skip", before_open="send")
+        process = world.process()
+        await world.wait(5 * MINUTE)
+        assert world.counts()["sent"] >= 5
+        await world.until_finished(within_us=3 * HOUR)
+        await process.stop()
+
+    world.play(script)
+    closes_at = parse_instant("2026-03-02T10:10:00Z")
+    assert len(world.sends()) in (70, 71)
+    assert max(effect.called_at for effect in world.sends()) < closes_at
+    assert world.counts_at_end["skipped"] == 200 - len(world.sends())

@@ -243,7 +243,10 @@ def _people(table: CsvTable) -> Iterator[Row]:
     if _ADDRESS not in table.header:
         found = ", ".join(cell for cell in table.header if cell) or "nothing"
         reason = f"the first line must name a column 'address'; it names {found}"
-        raise InputError(reason, where=table.shown)
+        hint = (
+            "Rename it; or store the file with 'paceline audience import', which knows more names"
+        )
+        raise InputError(reason, where=table.shown, hint=hint)
     table.check_header()
     for row in table.rows():
         problem = row.problem or ("" if row.cells[_ADDRESS].strip() else "has no address")

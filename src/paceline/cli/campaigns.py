@@ -78,8 +78,10 @@ def create(
         launched = _launched(house, spec.name) if launch else None
     doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
     many = f"{len(spec.accounts)} accounts" if len(spec.accounts) > 1 else spec.accounts[0]
-    planned = output.plural(len(written.targets), "delivery", "deliveries")
-    output.say(f"campaign {spec.name} created: {planned} on {many}{doubles}")
+    count = len(written.targets) * len(spec.contents)
+    planned = output.plural(count, "delivery", "deliveries")
+    done = "created" if new else "exists under this key"
+    output.say(f"campaign {spec.name} {done}: {planned} on {many}{doubles}")
     output.tell_unreachable(written.unreachable)
     if launched is None:
         output.say(f"launch it with: paceline campaign launch {spec.name}")
@@ -204,7 +206,7 @@ def retry(
     again = output.plural(done.again, "message", "messages")
     output.say(f"{again} of campaign {name} sent again" if done.again else "nothing has failed")
     if done.gone:
-        output.note(f"{done.gone} stay failed: their account was removed")
+        output.note(f"{done.gone} stay failed: their account was removed, or they opted out")
     if done.unknown:
         output.note(f"{done.unknown} may have arrived and are left alone: paceline unknown list")
 

@@ -20,6 +20,9 @@ HORIZON_US = 400 * DAY
 _PASSES = 20_000
 """Gates that open and shut every few minutes are followed for weeks; then we stop looking."""
 
+HORIZON = "horizon"
+"""Said to refuse a delivery where no instant suits every gate of its account."""
+
 OWN_GATES = frozenset({"recipient-hours", "frequency"})
 """Gates that concern one delivery only."""
 
@@ -73,6 +76,8 @@ class Pacer:
         The horizon begins where the last gate opens: a long wait is no contradiction.
         """
         ends_at, moved = at + HORIZON_US, last
+        # A night that begins within a gap is not the gap's: who costs most is told of.
+        longest_us, blamed, blamed_at = at - now, last, now
         for _ in range(_PASSES):
             before = at
             for gate in self._gates:
@@ -80,14 +85,16 @@ class Pacer:
                 if opens_at > at:
                     if opens_at >= NEVER:
                         return _too_late(gate, last, now, at, usage, ask)
+                    if opens_at - at > longest_us:
+                        longest_us, blamed, blamed_at = opens_at - at, gate, at
                     at, moved = opens_at, gate
             if at == before:
-                return Wait(at, last.name, last.reason(now, usage, ask))
+                return Wait(at, blamed.name, blamed.reason(blamed_at, usage, ask))
             if at > ends_at:
                 break
         days = HORIZON_US // DAY
         why = f"no instant within {days} days suits every gate (last shut: {moved.name})"
-        return Refuse("horizon", why)
+        return Refuse(HORIZON, why)
 
     def waits_alone(self, now: Instant, usage: Usage, ask: Ask, verdict: Wait) -> bool:
         """Whether the delivery waits longer than others would have to that want the same: it steps

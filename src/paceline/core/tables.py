@@ -30,7 +30,8 @@ _ABOVE_5 = Percent(500)
 _ABOVE_20 = Percent(2_000)
 _BETWEEN = Span(2 * SECOND, 10 * SECOND)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_ACTION = re.compile(r"[a-z][a-z0-9_]{0,39}")
+ACTIONS = ("email", "message", "connection_request", "inmail", "reply")
+"""Everything that is counted: what campaigns send, and answers."""
 
 
 def text_of(value: object) -> str:
@@ -249,8 +250,10 @@ class Caps(Mapping[str, int]):
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self._counts = dict(sorted((counts or {}).items()))
         for action, count in self._counts.items():
-            if not _ACTION.fullmatch(action):
-                raise InputError(f"{action!r} is not an action type such as email or message")
+            if action not in ACTIONS:
+                # A cap under a name that nothing is counted under would be none at all.
+                known = did_you_mean(action, ACTIONS) or f" (there are: {', '.join(ACTIONS)})"
+                raise InputError(f"{action!r} is no action type{known}")
             if not 0 <= whole_of(count) <= MOST_CAP:
                 raise InputError(f"cap {count} is not between 0 and {MOST_CAP}", key=action)
 

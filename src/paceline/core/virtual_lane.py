@@ -13,9 +13,9 @@ from typing import NamedTuple
 from paceline.core import usage as usages
 from paceline.core.durations import Chance
 from paceline.core.instants import Instant
-from paceline.core.model import Ask, Go, Refuse, Verdict
+from paceline.core.model import Ask, Go, Refuse, Verdict, Wait
 from paceline.core.outcome import accepted
-from paceline.core.pacer import Pacer
+from paceline.core.pacer import HORIZON, Pacer
 from paceline.core.slots import Rank, Seat, Slot, Want
 from paceline.core.virtual_line import Line
 
@@ -300,6 +300,10 @@ class Lane:
             if isinstance(verdict, Go):
                 return _Choice(now, "", turn, want)
             if isinstance(verdict, Refuse):
+                if verdict.gate == HORIZON and len(line.queue.accounts) > 1:
+                    # It can never go from here, and says nothing about the others of the pool.
+                    line.held = Wait(None, verdict.gate, verdict.why)
+                    return None
                 line.give_up(want, verdict)
                 continue
             until_at = verdict.until_at

@@ -82,6 +82,11 @@ class RunQueue:
         due = [self._page[-1].due_at if self._page else self._next_due_at, *self._expected[:1]]
         return min((due_at for due_at in due if due_at is not None), default=None)
 
+    @property
+    def expected_at(self) -> Instant | None:
+        """When something that was tried before falls due; ``None`` where nothing is known of."""
+        return self._expected[0] if self._expected else None
+
     def expect(self, due_at: Instant) -> None:
         """A delivery of this run will fall due then: a retry, or the end of a doubt."""
         heapq.heappush(self._expected, due_at)
@@ -112,8 +117,9 @@ class RunQueue:
     def waits_for(self, now: Instant) -> Wait | None:
         """What nothing of this run is due for the sake of; None if it is only not due yet."""
         verdict = self._put_off
-        until_at = None if verdict is None else verdict.until_at
-        if until_at is None or until_at <= now or until_at != self.next_due_at:
+        # Whatever makes something due earlier has the whole agenda read anew; but for what was
+        # tried before, and that changes nothing for the others.
+        if verdict is None or verdict.until_at is None or verdict.until_at <= now:
             return None
         return verdict
 

@@ -103,6 +103,10 @@ class Timing:
     def _days(self, start_at: Instant) -> list[Instant]:
         """When sending begins on each of the days it is spread over: those on which the window
         opens at all."""
+        if self.spread_days == 1:
+            return [start_at]
+        if self.window is not None and (opens_at := self.window.next_open(start_at)) is not None:
+            start_at = max(start_at, opens_at)
         days, day_at = [start_at], next_day_start(start_at, self.zone)
         for _ in range(HORIZON_DAYS):
             if len(days) == self.spread_days:

@@ -14,8 +14,9 @@ from typing import TypeVar
 import structlog
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import MINUTE, SECOND, Instant, iso
+from paceline.core.instants import DAY, MINUTE, SECOND, Instant, iso
 from paceline.core.model import Ask, Go, Refuse, Wait
+from paceline.core.pacer import HORIZON
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
@@ -39,6 +40,9 @@ PACE_GATES = frozenset({"rate", "spacing"})
 
 CALENDAR_GATES = frozenset({"daily", "weekly", "hours", "window"})
 """Gates that stay shut for hours or days, for everything of its kind."""
+
+NEVER_HERE_US = DAY
+"""When to look again at a pool of which nothing can ever go from here: limits may change."""
 
 PUT_OFF_US = 2 * MINUTE
 MOST_PUT_OFF = 1_000
@@ -85,6 +89,8 @@ class Chooser:
                 return now
             if isinstance(verdict, Wait):
                 self._memory.waiting_for = self._memory.waiting_for or verdict
+                # A doubt or a retry may fall due before the gate opens, and waits for no gate.
+                wake_at = earlier(wake_at, queue.expected_at)
                 wake_at = earlier(wake_at, self._wake_for(verdict))
             else:
                 wake_at = earlier(wake_at, queue.next_due_at)
@@ -121,8 +127,7 @@ class Chooser:
         verdict = memory.pacer.verdict(now, memory.usage, needed)
         not_before_at = now
         if isinstance(verdict, Refuse):
-            await self._give_up(queue, delivery, verdict)
-            return GO
+            return await self._refuse(queue, delivery, verdict, now)
         if isinstance(verdict, Wait):
             if not self._almost(verdict, now):
                 return await self._let_wait(queue, delivery, needed, verdict, now)
@@ -137,6 +142,17 @@ class Chooser:
         attempt, part = delivery.attempts + 1, delivery.parts_done
         policy_id = memory.account.policy_id
         await self._set_out(Flight(delivery, content, ask, attempt, part, policy_id, not_before_at))
+        return GO
+
+    async def _refuse(
+        self, queue: RunQueue, delivery: Delivery, verdict: Refuse, now: Instant
+    ) -> Go | Wait:
+        if delivery.account_id is None and verdict.gate == HORIZON:
+            # It can never go from here, which says nothing about the others of the pool.
+            until_at = now + NEVER_HERE_US
+            queue.put_back(until_at)
+            return Wait(until_at, verdict.gate, verdict.why)
+        await self._give_up(queue, delivery, verdict)
         return GO
 
     async def _let_wait(

@@ -7,10 +7,13 @@ message and its follow-up loses nothing: the next look finds both.
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 
 from paceline.core.durations import parse_duration
 from paceline.core.instants import Instant
+from paceline.engine.campaign_spec import Timing
 from paceline.engine.ports import Journal, Tx
 from paceline.engine.ports.steps import Advanced
 from paceline.engine.runs import end_if_done
@@ -18,35 +21,24 @@ from paceline.engine.runs import end_if_done
 log = structlog.get_logger("paceline.steps")
 
 
-class Follower:
-    """A process's look at later steps: cheap while nothing is settled."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._seen: dict[int, int] = {}
-
-    async def look(self, now: Instant) -> None:
-        """Advance every run of which something was settled since the last look."""
-        waiting = await self._journal.read(lambda tx: tx.steps.waiting())
-        for run_id, settled in waiting.items():
-            if self._seen.get(run_id) == settled:
-                continue
-            advanced = await self._journal.write(
-                lambda tx, run_id=run_id: advance(tx, run_id, now)  # type: ignore[misc]
-            )
-            if advanced.released or advanced.skipped:
-                log.info("steps go on", run=run_id, **advanced._asdict())
-        self._seen = waiting
+async def follow(journal: Journal, now: Instant) -> None:
+    """Advance every run in which something waits for a message that is settled by now."""
+    for run_id in await journal.read(lambda tx: tx.steps.waiting()):
+        advanced = await journal.write(partial(advance, run_id=run_id, now=now))
+        if advanced.released or advanced.skipped:
+            log.info("steps go on", run=run_id, **advanced._asdict())
 
 
 def advance(tx: Tx, run_id: int, now: Instant) -> Advanced:
     """Release and skip what the run's settled deliveries allow, and wake whoever sends it."""
     run = tx.runs.get(run_id)
-    waits = tx.campaigns.get(run.campaign_id).settings.get("steps", [])
+    settings = tx.campaigns.get(run.campaign_id).settings
     # The lanes first, as the message path does it: whoever locks in one order never deadlocks.
     tx.lanes.touch_run(run_id, now)
-    after_us = {number: parse_duration(text) for number, text in enumerate(waits, start=2)}
-    advanced = tx.steps.advance(run_id, after_us, now)
+    waits = enumerate(settings.get("steps", []), start=2)
+    after_us = {number: parse_duration(text) for number, text in waits}
+    expire_us = Timing.stored(settings).expire_after_us
+    advanced = tx.steps.advance(run_id, after_us, now, expire_us)
     if advanced.skipped and not advanced.released:
         end_if_done(tx, run_id, now)
     return advanced

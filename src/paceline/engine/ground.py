@@ -220,8 +220,9 @@ class AsTheyMight:
     distance to the one before.
     """
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Tx, now: Instant) -> None:
         self._tx = tx
+        self._now = now
         self._starts: dict[int, list[Instant]] = {}
 
     def __call__(self, row: WaitingRow, run: Run) -> Instant:
@@ -235,9 +236,9 @@ class AsTheyMight:
         return starts[min(row.position, len(starts) - 1)]
 
     def _starts_of(self, run: Run) -> list[Instant]:
-        """As its creation worked them out; where nothing is spread over days they are all one."""
+        """From its launch on; where nothing is spread over days they are all one."""
         campaign = self._tx.campaigns.get(run.campaign_id)
         timing = Timing.stored(campaign.settings)
         steps = 1 + len(campaign.settings.get("steps", []))
         count = 1 if timing.spread_days == 1 else run.total // steps
-        return list(timing.starts(campaign.created_at, max(1, count)))
+        return list(timing.starts(run.started_at or self._now, max(1, count)))

@@ -12,7 +12,7 @@ import structlog
 
 from paceline.core.instants import HOUR, Instant
 from paceline.engine import lane_writes, runs
-from paceline.engine.following import Follower
+from paceline.engine.following import follow
 from paceline.engine.ports import Journal
 
 BURY_AFTER_US = HOUR
@@ -23,7 +23,6 @@ log = structlog.get_logger("paceline.supervisor")
 class Housekeeping:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._steps = Follower(journal)
 
     async def look(self, now: Instant) -> None:
         dead, left_open = await self._journal.read(
@@ -35,4 +34,4 @@ class Housekeeping:
             ended = await self._journal.write(partial(lane_writes.end_run, run_id=run_id, now=now))
             if ended is not None:
                 log.info("run ended", run=run_id, state=str(ended.state), **ended.counts)
-        await self._steps.look(now)
+        await follow(self._journal, now)

@@ -36,7 +36,10 @@ def launch(store: Store, name: str, at: Instant, providers: Providers) -> Launch
     with store.read() as tx:
         (run,) = tx.runs.of_campaign(campaigns.launchable(tx, name).id)
         plan = planning.plan_run(tx, run.id, at)
+    slots = [*plan.slots.values(), *(s for others in plan.others.values() for s in others.values())]
     with store.write() as tx:
+        accounts = {slot.account_id for slot in slots} | set(tx.waiting.accounts([run.id]))
+        tx.timetable.hold(accounts)
         campaign = campaigns.launch(tx, name, at)
         tx.timetable.plan(_sorted(plan.slots.values()))
         for others in plan.others.values():
@@ -48,13 +51,14 @@ def lay_anew(store: Store, accounts: Iterable[int], at: Instant, reason: str) ->
     """Give everything that waits on these accounts, and was never tried, a new slot; how many
     have moved."""
     with store.read() as tx:
-        ground = gather(tx, accounts, at, not_before=AsTheyMight(tx))
+        ground = gather(tx, accounts, at, not_before=AsTheyMight(tx, at))
         layout = lay_out(
             list(ground.seats.values()), ground.queues, at, random.Random(f"{reason}/{at}")
         )
     by_hand = {run.id for run in ground.runs.values() if run.kind == "direct"}
     slots = _sorted(slot for slot in layout.slots if slot.run_id not in by_hand)
     with store.write() as tx:
+        tx.timetable.hold(ground.seats)
         moved = tx.timetable.lay(slots, reason)
         # Some are due earlier now, and a parked lane would sleep on.
         for account_id in sorted(ground.seats):

@@ -36,6 +36,7 @@ from paceline.engine.ground import (
     as_they_stand,
     gather,
 )
+from paceline.engine.people import CHUNK, erasure_key, recognise
 from paceline.engine.plan_view import Moved, Plan, plan_of
 from paceline.engine.ports import Account, Campaign, Run, Tx
 from paceline.engine.unstored import OURS, queues_of
@@ -113,7 +114,7 @@ def plan_campaign(
         tx,
         [account.id for account in accounts.values()],
         now,
-        not_before=AsTheyMight(tx),
+        not_before=AsTheyMight(tx, now),
         changed=lambda name, policy: _changed(policy, tried.limits, name, name in accounts),
     )
     ids = {name: account.id for name, account in accounts.items()}
@@ -121,6 +122,7 @@ def plan_campaign(
         ids[name] = -number
         limits = _changed(policy, tried.limits, name, True)
         ground.sit(Seat(-number, limits, Standing(warm_since_at=now)), name)
+    targets = _recognised(tx, targets)
     own = queues_of(tx, ground, spec, targets, [ids[name] for name in names])
     layout = _laid_out(ground, own, seed=spec.name, latency_us=tried.latency_us)
     plan = plan_of(
@@ -134,6 +136,14 @@ def plan_campaign(
     )
     moved = _moved(ground, layout, spec.name, tried.latency_us)
     return replace(plan, others=moved, latency_us=tried.latency_us)
+
+
+def _recognised(tx: Tx, targets: Sequence[Target]) -> list[Target]:
+    """As creating it would know them: who was erased stands under a hash, which is suppressed."""
+    key, found = erasure_key(tx), []
+    for first in range(0, len(targets), CHUNK):
+        found += recognise(tx, targets[first : first + CHUNK], key)
+    return found
 
 
 def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:
@@ -216,8 +226,8 @@ def plan_run(tx: Tx, run_id: int, now: Instant) -> RunPlan:
     if run.state is RunState.WAITING:
         drafts.append(draft_of(campaign, run, now))
     ours = tx.waiting.accounts([run_id])
-    ground = gather(tx, ours, now, not_before=AsTheyMight(tx), extra=drafts)
-    layout = _laid_out(ground, (), seed=f"{campaign.name}/{run_id}")
+    ground = gather(tx, ours, now, not_before=AsTheyMight(tx, now), extra=drafts)
+    layout = _laid_out(ground, (), seed=campaign.name)
     slots = _slots_of(layout, run_id)
     nevers = tuple(_nevers_of(layout, run_id))
     return RunPlan(

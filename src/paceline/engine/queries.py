@@ -222,7 +222,9 @@ def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
             if row.due_at is not None and row.due_at > now:
                 order = (True, row.due_at, place)
             in_doubt = row.state is not DeliveryState.READY
-            waiting.append((in_doubt, run.state is not RunState.RUNNING, *order, row.id))
+            # What will only be skipped keeps nobody waiting.
+            idle = run.state is not RunState.RUNNING
+            waiting.append((row.suppressed, in_doubt, idle, *order, row.id))
     return tx.deliveries.get(min(waiting)[-1]) if waiting else None
 
 

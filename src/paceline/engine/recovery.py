@@ -19,7 +19,7 @@ from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome
 from paceline.core.retry import next_ask_at
-from paceline.core.states import DeliveryState
+from paceline.core.states import DeliveryState, RunState
 from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
@@ -283,12 +283,18 @@ class _Doubt:
         """Send what is not known to be sent; each time once more on the way to giving up."""
         now, delivery = self._context.clock.now(), self._delivery
         retries = delivery.retries + climbs
-        return await self._end(
-            lambda tx: tx.deliveries.move(
+
+        def again(tx: Tx) -> None:
+            if climbs and tx.runs.get(delivery.run_id).state is RunState.CANCELLED:
+                # Nobody sends it any more, and still nobody knows whether it has arrived.
+                held = f"{delivery.reason}; held for a person"
+                tx.deliveries.postpone(delivery.id, None, held)
+                return
+            tx.deliveries.move(
                 delivery.id, "retry", at=now, due_at=now, reason=reason, retries=retries
-            ),
-            Resolution(now),
-        )
+            )
+
+        return await self._end(again, Resolution(now))
 
     async def keep(self, ask_at: Instant | None, *, living: bool) -> Resolution:
         delivery = self._delivery

@@ -179,6 +179,10 @@ class Sender:
 
     async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
+        if any(outcome.kind is not OutcomeKind.ACCEPTED for _, outcome, _ in self._landed):
+            # It came while this was prepared, and may ask for time: it is taken up first.
+            self._outbox.stale = True
+            return False
         delivery = flight.delivery
         # The limits may have changed since the first part: each part is sent under its own.
         flight.policy_id = self._memory.account.policy_id
@@ -303,8 +307,6 @@ class Sender:
         self._outbox.stale = True
         self._tell_landed()
 
-    # ------------------------------------------------------------------ landing
-
     def _land(self, flight: Flight, outcome: Outcome) -> None:
         self._landed.append((flight, outcome, self._clock.now()))
         self._tell_landed()
@@ -332,8 +334,6 @@ class Sender:
 
     def _settled(self, flight: Flight, outcome: Outcome, at: Instant) -> Settled:
         return self._memory.settled(flight, outcome, self._driver.capabilities, at)
-
-    # ------------------------------------------------------------------ preparing
 
     async def _prepare(self, flight: Flight) -> Message | None:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""

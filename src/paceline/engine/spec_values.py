@@ -90,8 +90,9 @@ def accounts_of(raw: Mapping[str, Any], assignment: str) -> tuple[str, ...]:
 def hours_of(raw: Mapping[str, Any], key: str, zone: str) -> Hours | None:
     if raw.get(key) is None:
         return None
+    text = text_of(raw, key)
     try:
-        return Hours.parse(text_of(raw, key), default_zone=zone)
+        return Hours.parse(text, default_zone=zone)
     except InputError as error:
         raise error.within(key) from None
 
@@ -127,8 +128,9 @@ def instant_of(raw: Mapping[str, Any], key: str, zone: str) -> Instant | None:
 def duration_of(raw: Mapping[str, Any], key: str) -> int | None:
     if raw.get(key) is None:
         return None
+    text = text_of(raw, key)
     try:
-        duration_us = parse_duration(text_of(raw, key))
+        duration_us = parse_duration(text)
     except InputError as error:
         raise error.within(key) from None
     if not duration_us:

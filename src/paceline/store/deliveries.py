@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Select,
+    and_,
     bindparam,
     case,
     delete,
@@ -245,9 +246,8 @@ class Deliveries(Subject):
             "expires_at": None if expire_after_us is None else at + expire_after_us,
         }
         there = select(accounts.c.id).where(accounts.c.removed_at.is_(None))
-        return self._move_rows(
-            run_id, DeliveryState.FAILED, values, None, only=deliveries.c.account_id.in_(there)
-        )
+        may_be_sent = and_(deliveries.c.account_id.in_(there), ~rows.SUPPRESSED)
+        return self._move_rows(run_id, DeliveryState.FAILED, values, None, only=may_be_sent)
 
     def postpone(
         self, delivery_id: int, due_at: Instant | None, reason: str, retries: int | None = None

@@ -60,9 +60,8 @@ LEDGER_NAMES = (
     "slots, policy_id, generation, outcome, code, reason, provider_id, latency_us"
 )
 
-IS_SUPPRESSED: ColumnElement[bool] = (
-    exists(literal(1)).where(suppressions.c.address == deliveries.c.target).label("suppressed")
-)
+SUPPRESSED = exists(literal(1)).where(suppressions.c.address == deliveries.c.target)
+IS_SUPPRESSED: ColumnElement[bool] = SUPPRESSED.label("suppressed")
 
 ACCOUNT = (
     *(

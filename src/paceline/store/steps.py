@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ClauseElement, exists, func, select, text
+from sqlalchemy import ClauseElement, exists, select, text
 
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, RunState
@@ -20,16 +20,21 @@ from paceline.store.schema import counters, deliveries, run_accounts, runs
 UNSENT = ("failed", "bounced", "skipped", "cancelled")
 """States from which the message before will not become a sent one by itself."""
 
+# By the window over all rows and then by number: joined by their places, every row would be
+# compared with every other.
 _LINK = text("""
-UPDATE deliveries SET after_id = p.id
-FROM (SELECT id, position, step FROM deliveries WHERE run_id = :run_id) AS p
-WHERE deliveries.run_id = :run_id AND deliveries.step > 1
-    AND p.position = deliveries.position AND p.step = deliveries.step - 1
+UPDATE deliveries SET after_id = p.before_id
+FROM (
+    SELECT id, lag(id) OVER (PARTITION BY position ORDER BY step) AS before_id
+    FROM deliveries WHERE run_id = :run_id
+) AS p
+WHERE deliveries.id = p.id AND p.before_id IS NOT NULL
 """)
 # The account goes along: whoever wrote the first message writes the next.
 _RELEASE = text("""
 UPDATE deliveries SET state = 'ready', account_id = p.account_id, moved_at = :at,
-    due_at = p.sent_at + :after_us, scheduled_at = p.sent_at + :after_us
+    due_at = p.sent_at + :after_us, scheduled_at = p.sent_at + :after_us,
+    expires_at = p.sent_at + :after_us + CAST(:expire_us AS BIGINT)
 FROM deliveries AS p
 WHERE deliveries.run_id = :run_id AND deliveries.state = 'planned' AND deliveries.step = :step
     AND deliveries.step > 1 AND p.id = deliveries.after_id AND p.state = 'sent'
@@ -64,20 +69,18 @@ RETURNING deliveries.account_id
 
 
 def _waiting() -> ClauseElement:
+    before = deliveries.alias("before")
     over = [spelled(DeliveryState(state)) for state in (*UNSENT, "sent")]
-    settled = (
-        select(func.coalesce(func.sum(counters.c.n), 0))
-        .where(counters.c.run_id == runs.c.id, counters.c.state.in_(over))
-        .scalar_subquery()
-    )
     return (
-        select(runs.c.id, settled)
+        select(runs.c.id)
         .where(
             runs.c.state == spelled(RunState.RUNNING),
             exists().where(
                 deliveries.c.run_id == runs.c.id,
                 deliveries.c.state == spelled(DeliveryState.PLANNED),
                 text("deliveries.step > 1"),
+                before.c.id == deliveries.c.after_id,
+                before.c.state.in_(over),
             ),
         )
         .order_by(runs.c.id)
@@ -93,11 +96,16 @@ class Steps(Subject):
         self._context.unhurried()
         self._connection.execute(_LINK, {"run_id": run_id})
 
-    def waiting(self) -> dict[int, int]:
-        found = _WAITING.run(self._context).fetchall()
-        return {run_id: int(n) for run_id, n in found}
+    def waiting(self) -> list[int]:
+        return [run_id for (run_id,) in _WAITING.run(self._context).fetchall()]
 
-    def advance(self, run_id: int, after_us: Mapping[int, int], at: Instant) -> Advanced:
+    def advance(
+        self,
+        run_id: int,
+        after_us: Mapping[int, int],
+        at: Instant,
+        expire_us: int | None = None,
+    ) -> Advanced:
         self._context.unhurried()
         self._hold_run(run_id)
         tally: Tally = {}
@@ -106,7 +114,13 @@ class Steps(Subject):
             tally_move(tally, owner, run_id, "planned", "cancelled", count)
         released = 0
         for step, wait_us in sorted(after_us.items()):
-            values = {"run_id": run_id, "step": step, "after_us": wait_us, "at": at}
+            values = {
+                "run_id": run_id,
+                "step": step,
+                "after_us": wait_us,
+                "expire_us": expire_us,
+                "at": at,
+            }
             owners = self._changed(_RELEASE, values)
             released += owners.total()
             for owner, count in owners.items():

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import case, select, update
+from sqlalchemy import case, or_, select, update
 
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
+from paceline.engine.ports.timetable import PUT_OFF_WORDS
 from paceline.store.base import Subject, chunks, columns, storable
 from paceline.store.bulk import Bulk
 from paceline.store.rows import spelled
@@ -51,6 +52,9 @@ _POSTGRESQL = {
 
 
 class Timetable(Subject):
+    def hold(self, account_ids: Iterable[int]) -> None:
+        self._context.hold_lanes(account_ids)
+
     def plan(self, slots: Iterable[tuple[int, Instant]]) -> int:
         return self._write("plan", slots, "")
 
@@ -88,6 +92,8 @@ class Timetable(Subject):
                 deliveries.c.due_at.is_not(None),
                 deliveries.c.due_at < until_at,
                 deliveries.c.state == spelled(_READY),
+                # A retry has an instant of its own, and goes ahead of the others anyway.
+                deliveries.c.attempts == 0,
             )
             .limit(most + 1)
         )
@@ -110,8 +116,7 @@ class Timetable(Subject):
                 deliveries.c.due_at > at,
                 deliveries.c.state == spelled(_READY),
                 deliveries.c.attempts == 0,
-                # Those wait for people and not for a limit, and would only step aside again.
-                deliveries.c.recipient_hours.is_(None),
+                or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
             )
             .values(due_at=case((planned_at > at, planned_at), else_=at), reason="")
         )

@@ -21,7 +21,7 @@ class Retried(NamedTuple):
     unknown: int
     """How many may have got it: those are left to whoever knows."""
     gone: int
-    """How many belong to an account that was removed."""
+    """How many stay failed: their account was removed, or they have opted out since."""
 
 
 def retry_failed(tx: Tx, name: str, at: Instant) -> Retried:

@@ -21,12 +21,17 @@ class Steps(Protocol):
         one step earlier."""
         ...
 
-    def waiting(self) -> dict[int, int]:
-        """Running runs in which something waits for an earlier step, each with a number that
-        changes whenever something of the run is settled."""
+    def waiting(self) -> list[int]:
+        """Running runs in which something waits for a message that is settled by now."""
         ...
 
-    def advance(self, run_id: int, after_us: Mapping[int, int], at: Instant) -> Advanced:
+    def advance(
+        self,
+        run_id: int,
+        after_us: Mapping[int, int],
+        at: Instant,
+        expire_us: int | None = None,
+    ) -> Advanced:
         """Release what follows a delivery that was sent, so long after it as its step says, and
         skip what follows one that never will be; what would follow from an account that was
         removed is cancelled, and counted as skipped. ``after_us`` is by step."""

@@ -200,7 +200,7 @@ class Deliveries(Protocol):
 
     def retry_failed(self, run_id: int, at: Instant, expire_after_us: int | None) -> int:
         """``failed → ready`` for a whole run, due at ``at`` with no retry used up, but for what
-        belongs to accounts that were removed; how many."""
+        belongs to accounts that were removed or people who have opted out; how many."""
         ...
 
     def postpone(

@@ -77,9 +77,9 @@ class _Judge:
                     self.silent_accounts.pop(account_id, None)
 
     def _forget(self, run_id: int) -> None:
-        for place in list(self.settled):
+        for place, attempts in self.settled.items():
             if place[1] == run_id:
-                del self.settled[place]
+                _begin_anew(attempts)
 
     def take_in(self, look: Look) -> None:
         for row in look.rows:
@@ -118,7 +118,7 @@ class _Judge:
                 self._silence(self.silent_accounts, row.account_id, why)
             else:
                 self._silence(self.silent_runs, row.run_id, why)
-            attempts.clear()
+            _begin_anew(attempts)
 
     def _look_at_bounces(self, row: LedgerRow, policy: Policy, day: Attempts) -> None:
         most = policy.bounce_pause
@@ -167,6 +167,11 @@ class _Judge:
                 f"{call.account}, where {failed}: not {needed_us} us"
             )
             yield Violation(PROMISE, text, call.at, words(call))
+
+
+def _begin_anew(attempts: Attempts) -> None:
+    """Failures are forgiven. What went well may count still, where only an operator had paused."""
+    attempts[:] = [None for failed in attempts if not failed]
 
 
 def _sure(attempts: Attempts) -> int:
