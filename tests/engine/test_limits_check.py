@@ -127,6 +127,26 @@ def test_what_was_put_right_is_sent_as_it_was_put(calm: None, world: World) -> N
     assert list(sent.values()) == [8, 8, 8, 6]
 
 
+def test_what_a_lane_has_put_off_stands_in_line_and_offends_nobody(
+    calm: None, world: World
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 10}, "rate": "60/min"})
+        launched(world, 14)
+        change(world, overrides={"daily": {"message": 4}})
+        process = world.process(poll_us=MINUTE)
+        await world.until(lambda: world.account_now().state == "limit_reached", every_us=MINUTE)
+        await process.stop()
+        # Six wait for tomorrow's opening; four were planned for tomorrow, which is what it allows.
+        assert days_of(deliveries(world)) == {"2026-03-03": 10}
+        assert checked(world) == []
+        await finish(world, every_us=HOUR, within_us=5 * DAY, poll_us=HOUR)
+
+    world.play(script)
+    sent = per_day([effect.at for effect in world.sends()], "UTC")
+    assert list(sent.values()) == [4, 4, 4, 2]
+
+
 def test_what_today_has_used_counts(calm: None, world: World) -> None:
     async def script(world: World) -> None:
         world.account(policy={"spacing": "30m", "daily": {"message": 12}})

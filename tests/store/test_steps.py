@@ -134,3 +134,44 @@ def test_runs_that_wait_for_a_step_are_found_while_they_do(scene: Scene) -> None
     with scene.store.write() as tx:
         tx.deliveries.move_all(run_id, "cancel", at=T0)
         assert tx.steps.waiting() == []
+
+
+def test_what_was_skipped_for_a_message_that_is_tried_again_waits_anew(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene)
+    assert scene.intend(lane, intent(rows["anna-1"], run_id)).intended
+    refused = Outcome(OutcomeKind.REJECTED)
+    scene.settle(lane, settlement(rows["anna-1"], run_id, D.FAILED, refused, parts_done=0))
+    while _advance(scene, run_id).skipped:
+        pass
+    with scene.store.write() as tx:
+        assert tx.deliveries.retry_failed(run_id, T0 + DAY, None) == 1
+        assert tx.steps.revive(run_id, 3, T0 + DAY) == 2
+    assert scene.counts(run_id) == {"ready": 2, "planned": 4}
+    assert scene.get(rows["anna-2"]).reason == ""
+    _sound(scene)
+
+
+def test_nobody_follows_up_for_an_account_that_was_removed(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene, pooled=True)
+    _sent(scene, lane, run_id, rows["anna-1"], pooled=True)
+    with scene.store.write() as tx:
+        tx.accounts.update(lane.account_id, removed_at=T0)
+    assert _advance(scene, run_id).released == 0
+    second = scene.get(rows["anna-2"])
+    assert second.state is D.CANCELLED
+    assert second.reason.endswith("removed")
+    _sound(scene)
+
+
+def test_the_opted_out_are_not_tried_again(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene)
+    refused = Outcome(OutcomeKind.REJECTED)
+    for who in ("anna-1", "bert-1"):
+        assert scene.intend(lane, intent(rows[who], run_id)).intended
+        scene.settle(lane, settlement(rows[who], run_id, D.FAILED, refused, parts_done=0))
+    with scene.store.write() as tx:
+        tx.suppressions.add("anna", "asked", "operator", T0)
+        assert tx.deliveries.retry_failed(run_id, T0 + DAY, None) == 1
+    assert scene.state(rows["anna-1"]) is D.FAILED
+    assert scene.state(rows["bert-1"]) is D.READY
+    _sound(scene)

@@ -10,6 +10,7 @@ from paceline.cli import output, shapes
 from paceline.cli.options import AsJson, Yes
 from paceline.cli.surroundings import looked_into, opened
 from paceline.core.errors import InputError
+from paceline.core.instants import iso
 from paceline.engine import queries
 from paceline.engine.commands import control
 from paceline.engine.commands.control import Resolved
@@ -26,13 +27,21 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         output.say_json([shapes.delivery(*entry) for entry in found])
         return
     rows = [
-        (delivery.id, account, campaign, delivery.target, delivery.reason)
+        (
+            delivery.id,
+            account,
+            campaign,
+            delivery.target,
+            delivery.attempts,
+            "a person" if delivery.due_at is None else iso(delivery.due_at)[:16],
+            delivery.reason,
+        )
         for delivery, account, campaign in found
     ]
     output.show_table(
-        ("ID", "ACCOUNT", "CAMPAIGN", "TARGET", "REASON"),
+        ("ID", "ACCOUNT", "CAMPAIGN", "TARGET", "TRIES", "NEXT LOOK (UTC)", "REASON"),
         rows,
-        right=("ID",),
+        right=("ID", "TRIES"),
         empty="nothing is in doubt",
     )
 

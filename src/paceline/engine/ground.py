@@ -43,6 +43,8 @@ class Ground:
     queues: list[Queue] = field(default_factory=list)
     targets: dict[int, str] = field(default_factory=dict)
     """Whom the stored deliveries are for, by their numbers."""
+    put_off: set[int] = field(default_factory=set)
+    """Those that a gate has put off, and that stand in line."""
 
     def sit(self, seat: Seat, name: str) -> None:
         self.seats[seat.account_id] = seat
@@ -98,6 +100,8 @@ def _add_queues(
         if row.account_id is None or row.account_id in ground.seats:
             lines.setdefault((row.run_id, row.account_id), []).append(row)
             ground.targets[row.id] = row.target
+            if row.put_off:
+                ground.put_off.add(row.id)
             if row.contact_id is not None:
                 people[row.target] = row.contact_id
     reading = _Reading(tx, ground, contacts_of(tx, ground, ground.targets.values(), people))

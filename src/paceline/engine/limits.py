@@ -278,6 +278,8 @@ def _ground(
                 continue  # It will be skipped, and takes nobody's place.
             if want.follows is not None:
                 continue  # A later step has no minute until the one before it was sent.
+            if want.key in ground.put_off:
+                continue  # It stands in line behind a gate, and is planned for no minute.
             rigid = want.begun or by_hand
             here.append(Booked(want.key, at, ask, not rigid, rigid or due_at <= now))
     return ground, booked

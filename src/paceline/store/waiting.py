@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, or_, select
 
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Run
+from paceline.engine.ports.timetable import PUT_OFF_WORDS
 from paceline.engine.ports.waiting import WaitingRow
 from paceline.store import rows
 from paceline.store.base import Subject, array, chunks, dump
@@ -50,6 +51,7 @@ _COLUMNS = (
     deliveries.c.parts_done,
     deliveries.c.attempts,
     rows.IS_SUPPRESSED,
+    or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
 )
 
 # A list in one parameter, whatever its length. With CROSS JOIN SQLite begins with the list, as it
@@ -147,5 +149,5 @@ def _waiting(row: Any) -> WaitingRow:
     *head, content, action, reply, state = row[:12]
     parts = None if content is None else len(json.loads(content))
     planned = state == DeliveryState.PLANNED.value
-    suppressed = bool(row[18])
-    return WaitingRow._make((*head, parts, action, reply, planned, *row[12:18], suppressed))
+    told = (bool(row[18]), bool(row[19]))
+    return WaitingRow._make((*head, parts, action, reply, planned, *row[12:18], *told))

@@ -35,6 +35,8 @@ class WaitingRow(NamedTuple):
     parts_done: int
     attempts: int
     suppressed: bool
+    put_off: bool = False
+    """Whether a gate has put it off: it stands in line, and is planned for no minute."""
 
 
 class Waiting(Protocol):
