@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from paceline.core.calendar import day_start_of
 from paceline.core.errors import ConflictError, NotFoundError
-from paceline.core.health import window_size
+from paceline.core.health import WINDOW_SIZE
 from paceline.core.instants import HOUR, Instant
 from paceline.core.outcome import COUNTS_AS_FAILED, OutcomeKind
 from paceline.core.policy import Policy
@@ -95,9 +95,21 @@ def throttled_again(tx: Tx, account: Account, setbacks: int, reason: str, now: I
 
 
 def _failures(tx: Tx, account: Account, run_id: int) -> Reasons:
-    """Why messages of a run failed lately: among as many as the breaker looks at."""
-    latest = window_size(Policy.from_mapping(account.policy, where=account.name))
-    failures = tx.alerts.reasons(account.id, COUNTS_AS_FAILED, run_id=run_id, latest=latest)
+    """Why messages of a run failed lately: among as many as the breaker looks at, since somebody
+    last let the run go on with a clean sheet."""
+    breaker = Policy.from_mapping(account.policy, where=account.name).breaker
+    cleared = [
+        alert.cleared_at
+        for alert in tx.alerts.list(with_cleared=True)
+        if alert.run_id == run_id and alert.cleared_at is not None
+    ]
+    failures = tx.alerts.reasons(
+        account.id,
+        COUNTS_AS_FAILED,
+        run_id=run_id,
+        since_at=max(cleared, default=0),
+        latest=WINDOW_SIZE if breaker is None else breaker.window,
+    )
     return _grouped(failures)
 
 
