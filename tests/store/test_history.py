@@ -5,6 +5,7 @@ import pytest
 from paceline.core.instants import DAY, MINUTE
 from paceline.engine.commands import history
 from paceline.engine.ports import PastMessage
+from paceline.engine.runs import standing_run
 from paceline.engine.verify import verify
 from tests.store.counting import counted
 from tests.store.scene import T0, Scene, intent, settlement
@@ -13,7 +14,7 @@ from tests.store.scene import T0, Scene, intent, settlement
 def told(scene: Scene, messages: list[PastMessage], at: int = T0) -> dict[int, int]:
     with scene.store.write() as tx:
         tx.contacts.hold(alone=True)
-        run = history.standing_run(tx, at)
+        run = standing_run(tx, history.STANDING, at)
         policy_id = tx.policies.version(history.STANDING, {}, at)
         return tx.history.add(run.id, policy_id, messages, at)
 

@@ -19,9 +19,6 @@ from paceline.core.pacer import HORIZON, Pacer
 from paceline.core.slots import Rank, Seat, Slot, Want
 from paceline.core.virtual_line import Line
 
-PACE_GATES = frozenset({"rate", "spacing", "batch"})
-"""Gates that shut for a moment after every message."""
-
 CONCURRENCY = "concurrency"
 """What a delivery waits for while as many as may be under way are: no gate, but as good as one."""
 
@@ -313,24 +310,13 @@ class Lane:
             if self._pacer.waits_alone(now, self._usage, ask, verdict):
                 line.step_aside(want, until_at, verdict.gate)
                 continue
-            gate = self._blamed(verdict.gate, until_at, ask)
+            gate = verdict.gate
             if self._frequent or until_at >= _ends_at(ask, until_at + 1):
                 # By then it may have been written to, or its time may be over.
                 return _Choice(until_at, gate)
             return _Choice(until_at, gate, turn, want)
         due = line.next_due()
         return None if due is None else _Choice(*due)
-
-    def _blamed(self, gate: str, until_at: Instant, ask: Ask) -> str:
-        """Whom the wait is due to: a night that begins within a gap is not the gap's."""
-        if gate not in PACE_GATES or ask.reply:
-            return gate
-        hours = self._policy.hours
-        if hours is not None and not hours.is_open(until_at - 1):
-            return "hours"
-        if ask.window is not None and not ask.window.is_open(until_at - 1):
-            return "window"
-        return gate
 
     def _verdict(self, now: Instant, ask: Ask) -> Verdict:
         """Runs that ask for the same at the same moment are told the same."""

@@ -14,12 +14,13 @@ from typing import Any
 from paceline.core.errors import InputError, StoreUnavailable
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Part, Target
-from paceline.core.states import AccountState, CampaignState, RunState
+from paceline.core.states import AccountState, CampaignState
 from paceline.engine import launching, queries
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import accounts, campaigns, control, retrying
 from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
+from paceline.engine.runs import standing_run
 from paceline.providers.sandbox import MemoryEffects
 from paceline.sim.process import Surroundings
 from paceline.sim.worlds import World
@@ -292,12 +293,7 @@ class Operators:
 def _add_reply(tx: Tx, name: str, target: str, content: list[dict[str, Any]], now: Instant) -> None:
     account = accounts.find(tx, name)
     tx.lanes.touch(account.id, now)
-    campaign = tx.campaigns.find(REPLIES)
-    if campaign is None:
-        campaign = tx.campaigns.add(name=REPLIES, kind="direct", content=[], settings={}, at=now)
-        tx.campaigns.move(campaign.id, "launch", at=now)
-        tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=now)
-    (run,) = tx.runs.of_campaign(campaign.id)
+    run = standing_run(tx, REPLIES, now)
     tx.deliveries.add_one(
         NewDelivery(
             run_id=run.id,

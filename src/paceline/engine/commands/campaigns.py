@@ -9,7 +9,7 @@ from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
-from paceline.core.states import CAMPAIGN, CampaignState, RunState
+from paceline.core.states import CAMPAIGN, CampaignState
 from paceline.core.template import content_variables
 from paceline.engine.alerts import campaign_goes_on
 from paceline.engine.campaign_checks import (
@@ -26,7 +26,7 @@ from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.once import once
 from paceline.engine.people import recognised
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
-from paceline.engine.runs import end_if_done
+from paceline.engine.runs import end_if_done, standing_run
 
 BY_HAND = ("launch", "pause", "resume", "cancel")
 """What an operator may ask of a campaign; its other events happen by themselves."""
@@ -238,66 +238,45 @@ def send_direct(
 
     Asked for twice with the same key, it is sent once.
     """
+
+    def make() -> int:
+        account = find_account(tx, account_name)
+        if not target.strip():
+            raise InputError("a message needs somebody to go to", key="target")
+        check_capabilities(account, action, content, providers)
+        needed = sorted(content_variables(content))
+        if needed:
+            raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
+        check_media(tx, content)
+        longest = longest_text([account], action, providers)
+        check_variables(content, [Target(target.strip())], longest)
+        check_room(account, action, content)
+        (person,) = recognised(tx, [Target(target.strip())])
+        # The lane first, as the message path does it: whoever locks in one order never deadlocks.
+        tx.lanes.touch(account.id, at)
+        run = _direct_run(tx, action, at)
+        delivery_id = tx.deliveries.add_one(
+            NewDelivery(
+                run_id=run.id,
+                account_id=account.id,
+                position=run.total,
+                target=person.address,
+                contact_id=person.contact_id,
+                scheduled_at=at,
+                due_at=at,
+                content=content.to_list(),
+                action=action,
+            ),
+            at,
+        )
+        return delivery_id
+
     wish = [account_name, target.strip(), content.to_list(), action]
-    made, _ = once(
-        tx,
-        key,
-        "message",
-        wish,
-        at,
-        lambda: _send_direct(tx, account_name, target, content, action, at, providers=providers),
-    )
+    made, _ = once(tx, key, "message", wish, at, make)
     return made
-
-
-def _send_direct(
-    tx: Tx,
-    account_name: str,
-    target: str,
-    content: Content,
-    action: str,
-    at: Instant,
-    *,
-    providers: Providers,
-) -> int:
-    account = find_account(tx, account_name)
-    if not target.strip():
-        raise InputError("a message needs somebody to go to", key="target")
-    check_capabilities(account, action, content, providers)
-    needed = sorted(content_variables(content))
-    if needed:
-        raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
-    check_media(tx, content)
-    longest = longest_text([account], action, providers)
-    check_variables(content, [Target(target.strip())], longest)
-    check_room(account, action, content)
-    (person,) = recognised(tx, [Target(target.strip())])
-    # The lane first, as the message path does it: whoever locks in one order never deadlocks.
-    tx.lanes.touch(account.id, at)
-    run = _direct_run(tx, action, at)
-    delivery_id = tx.deliveries.add_one(
-        NewDelivery(
-            run_id=run.id,
-            account_id=account.id,
-            position=run.total,
-            target=person.address,
-            contact_id=person.contact_id,
-            scheduled_at=at,
-            due_at=at,
-            content=content.to_list(),
-            action=action,
-        ),
-        at,
-    )
-    return delivery_id
 
 
 def _direct_run(tx: Tx, action: str, at: Instant) -> Run:
     """One standing run per action type: a cap that is reached holds back its own kind only."""
     name = DIRECT if action == "message" else f"({DIRECT[1:-1]} {action})"
-    campaign = tx.campaigns.find(name)
-    if campaign is None:
-        campaign = tx.campaigns.add(name=name, kind="direct", content=[], settings={}, at=at)
-        tx.campaigns.move(campaign.id, "launch", at=at)
-        return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=at)
-    return tx.runs.of_campaign(campaign.id)[0]
+    return standing_run(tx, name, at)

@@ -17,11 +17,11 @@ from paceline.core.address import canonical
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant, parse_instant
 from paceline.core.model import REPLY, Target
-from paceline.core.states import RunState
 from paceline.engine.audience_columns import Reject
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.people import ensure_erasure_key, recognise
-from paceline.engine.ports import Account, PastMessage, Providers, Run, Tx
+from paceline.engine.ports import Account, PastMessage, Providers, Tx
+from paceline.engine.runs import standing_run
 
 STANDING = "(imported)"
 """The standing campaign of messages that somebody else has sent."""
@@ -106,7 +106,7 @@ def take_in(
         )
     if not messages:
         return 0, rejects
-    run = standing_run(tx, at)
+    run = standing_run(tx, STANDING, at)
     policy_id = tx.policies.version(STANDING, {}, at)
     added = tx.history.add(run.id, policy_id, messages, at)
     for account_id in sorted(added):
@@ -143,12 +143,3 @@ def _identity(key: bytes, account_id: int, row: PastRow, place: int) -> str:
     """The same for the same message however often it is told; keyed, for it has an address in."""
     text = "\x1f".join((str(account_id), row.action, str(row.at), row.target, str(place)))
     return f"history:{hmac.digest(key, text.encode('utf-8', 'surrogatepass'), sha256).hex()[:32]}"
-
-
-def standing_run(tx: Tx, at: Instant) -> Run:
-    campaign = tx.campaigns.find(STANDING)
-    if campaign is None:
-        campaign = tx.campaigns.add(name=STANDING, kind="direct", content=[], settings={}, at=at)
-        tx.campaigns.move(campaign.id, "launch", at=at)
-        return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=at)
-    return tx.runs.of_campaign(campaign.id)[0]
