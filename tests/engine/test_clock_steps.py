@@ -224,3 +224,33 @@ def test_next_parts_are_as_far_ahead_and_answers_as_old_as_before() -> None:
 def flight_of(next_part_at: Instant | None) -> Flight:
     nothing: Any = None
     return Flight(nothing, nothing, nothing, 1, 0, 1, next_part_at=next_part_at)
+
+
+def test_a_crash_during_a_call_and_a_clock_set_back_for_a_while_bring_the_next_one_no_nearer(
+    worlds: Worlds,
+) -> None:
+    """By the wrong clock the lost call counts as made now, which is written down; by the right one
+    that is long ago, and only its intent in the ledger tells the truth."""
+
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        world.account(policy={"spacing": "30m", "timeout": "20s"}, latency="15s")
+        world.campaign(3)
+        await world.wait(5 * HOUR)
+        first = world.process(clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 1)
+        await first.kill()
+        clock.off_us = -2 * HOUR
+        second = world.process("two", clock=clock, park_after_us=HOUR)
+        await world.wait(5 * MINUTE)
+        await second.kill()
+        clock.off_us = 0
+        third = world.process("three", clock=clock, park_after_us=HOUR)
+        await world.until(lambda: len(world.sends()) == 2, 2 * HOUR)
+        await third.stop()
+        lost, next_one = world.sends()
+        assert next_one.called_at - lost.called_at >= 30 * MINUTE
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]
+    world.play(script)

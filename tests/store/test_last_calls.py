@@ -33,8 +33,19 @@ def last_calls(
 def test_whoever_was_never_called_for_has_no_last_call(scene: Scene) -> None:
     lane, send = sending(scene)
     assert last_calls(scene, lane) == (None, None)
+
+
+def test_an_intent_counts_as_a_call_that_nobody_saw(scene: Scene) -> None:
+    """Whoever made it may have crashed during the call, and the checkpoint may have been moved back
+    by a wrong clock since."""
+    lane, send = sending(scene)
     send(T0, None)
-    assert last_calls(scene, lane) == (None, None), "it was withdrawn before the call"
+    send(T0 + SECOND, None, REPLY)
+    assert last_calls(scene, lane) == (T0 + SECOND, T0)
+    run_id = scene.run()
+    lost = scene.delivery(run_id, lane.account_id)
+    assert scene.intend(lane, intent(lost, run_id, at=T0 + 2 * SECOND)).intended
+    assert last_calls(scene, lane) == (T0 + 2 * SECOND, T0 + 2 * SECOND)
 
 
 def test_it_is_the_call_that_counts_and_not_its_intent(scene: Scene) -> None:

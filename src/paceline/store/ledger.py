@@ -28,10 +28,11 @@ _COUNTS = Prepared(
         .order_by(ledger.c.action)
     )
 )
+# Of whoever crashed during a call nobody knows when it was made, but not before its intent.
+_CALLED_AT = func.coalesce(ledger.c.started_at, ledger.c.intent_at)
 _LAST_CALLS = Prepared(
     lambda _: select(
-        func.max(ledger.c.started_at),
-        func.max(case((ledger.c.action != REPLY, ledger.c.started_at))),
+        func.max(_CALLED_AT), func.max(case((ledger.c.action != REPLY, _CALLED_AT)))
     ).where(
         ledger.c.account_id == bindparam("account_id"),
         ledger.c.intent_at >= bindparam("since_at"),

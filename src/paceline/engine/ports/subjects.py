@@ -332,7 +332,7 @@ class Ledger(Protocol):
         self, account_id: int, since_at: Instant
     ) -> tuple[Instant | None, Instant | None]:
         """When the account's provider was last called under an intent made since then: for anything
-        at all, and for anything but a reply."""
+        at all, and for anything but a reply. An intent whose call nobody saw counts as one."""
         ...
 
     def of_delivery(self, delivery_id: int) -> list[LedgerRow]: ...
