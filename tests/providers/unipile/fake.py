@@ -1,26 +1,19 @@
-"""A Unipile of our own on loopback: a real HTTP server that speaks the captured wire format.
+"""A Unipile of our own that speaks the captured wire format.
 
-It takes no field it does not know, keeps what was sent, lists it, and can be told how to answer
-the next call: with any body, late, never, or by hanging up before or after it has read.
+It takes no field it does not know, keeps what was sent, and lists it.
 """
 
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import sys
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import re
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
 
 from paceline.core.instants import iso
-from tests.providers.unipile.forms import Field, NotAForm, read_form
+from tests.providers.forms import Field, NotAForm, read_form
+from tests.providers.loopback import JSON, Call, Fake, Scripted
 
 KEY = "sEcReT+key/for=tests"
 LINKEDIN = "li-account_1"
@@ -34,26 +27,15 @@ CHAT_FIELDS = {
     "linkedin[api]",
     "linkedin[inmail]",
 }
+PERSON = re.compile(r"A(?:Co|Do|Cw|E[A-Za-z])AA[A-Za-z0-9_-]*")
+"""How Unipile names people, one name for each of LinkedIn's products."""
+
+PRODUCTS = {"recruiter": "AEM", "sales_navigator": "ACw"}
+
 MAIL_FIELDS = {
     "account_id", "to", "subject", "body", "custom_headers", "tracking_options", "reply_to",
     "attachments",
 }  # fmt: skip
-
-
-@dataclass
-class Scripted:
-    """How one call is answered instead of as usual."""
-
-    status: int = 200
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
-    takes: bool = False
-    """Whether the message goes out all the same."""
-    hangs: bool = False
-    """Whether no answer comes before the server ends."""
-    drops: str = ""
-    """When to hang up: ``unread`` at the first byte of the request, ``read`` after the last one,
-    ``midway`` in the middle of the answer."""
 
 
 def error(status: int, type_: str, **more: Any) -> Scripted:
@@ -69,47 +51,25 @@ def error(status: int, type_: str, **more: Any) -> Scripted:
     return Scripted(status, json.dumps(said).encode(), {**JSON, **headers}, takes)
 
 
-JSON = {"Content-Type": "application/json; charset=utf-8"}
-HTML = {"Content-Type": "text/html"}
-
-
-@dataclass
-class Call:
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-    fields: tuple[Field, ...] = ()
-
-    def field(self, name: str) -> str:
-        (found,) = [one.text for one in self.fields if one.name == name]
-        return found
-
-    @property
-    def names(self) -> list[str]:
-        return [one.name for one in self.fields]
-
-
 class Refused(Exception):
     def __init__(self, status: int, type_: str, detail: str) -> None:
         super().__init__(detail)
         self.answer = error(status, type_, detail=detail)
 
 
-class FakeUnipile:
-    """What the server knows, and what it has seen."""
+class FakeUnipile(Fake):
+    """What the server knows."""
+
+    prefix = "/api/v1"
 
     def __init__(self) -> None:
+        super().__init__()
         self.accounts: dict[str, dict[str, Any]] = {
             LINKEDIN: {"type": "LINKEDIN", "status": "OK"},
             MAILBOX: {"type": "GOOGLE_OAUTH", "status": "OK"},
         }
-        self.calls: list[Call] = []
-        self.script: deque[Scripted] = deque()
-        """Answers to the next calls that send something."""
-        self.answers: dict[str, Scripted] = {}
-        """Answers to calls that ask for something, by path."""
+        self.profiles: dict[str, str] = {}
+        """People by their public names: the number in their ids."""
         self.sent: list[dict[str, Any]] = []
         """Everything that went out, in order."""
         self.lags = False
@@ -117,32 +77,11 @@ class FakeUnipile:
         self.now: Callable[[], int] = lambda: 0
         self.nullifies = False
         """Whether ids are null, as they may be."""
-        self.arrived = threading.Condition()
-        self.over = threading.Event()
-        self.failures: list[str] = []
-        self.url = ""
-
-    # ------------------------------------------------------------------ what tests look at
-
-    def posts(self) -> list[Call]:
-        return [call for call in self.calls if call.method == "POST"]
 
     def settings(self, kind: str = "linkedin", **more: Any) -> dict[str, Any]:
         account = LINKEDIN if kind == "linkedin" else MAILBOX
         base = {"dsn": self.url, "api_key": KEY, "account_id": account, "kind": kind}
         return base | more
-
-    def await_calls(self, count: int) -> bool:
-        """Wait until so many calls were read; False if they never came."""
-        with self.arrived:
-            return self.arrived.wait_for(lambda: len(self.calls) >= count, timeout=30)
-
-    # ------------------------------------------------------------------ answering
-
-    def note(self, call: Call) -> None:
-        with self.arrived:
-            self.calls.append(call)
-            self.arrived.notify_all()
 
     def answer(self, call: Call) -> Scripted:
         try:
@@ -169,6 +108,7 @@ class FakeUnipile:
             body = self._object(call, {"account_id", "provider_id", "message"})
             if len(body.get("message", "")) > 300:
                 raise Refused(400, "too_many_characters", "At most 300.")
+            self._person(body["provider_id"], {"ACo", "ADo"})
             said = {"object": "UserInvitationSent", "invitation_id": name}
             return effect | {"kind": "invitation", "target": body["provider_id"], **body}, said
         form = self._form(call)
@@ -176,6 +116,8 @@ class FakeUnipile:
             read = self._fields(form, CHAT_FIELDS, {"account_id", "attendees_ids", "text"})
             said = {"object": "ChatStarted", "chat_id": name, "message_id": name}
             target = read["attendees_ids"]
+            product = PRODUCTS.get(read.get("linkedin[api]", "classic"))
+            self._person(target, {"ACo", "ADo"} if product is None else {"ACo", "ADo", product})
             return effect | {"kind": "chat", "target": target, "chat": f"of-{target}", **read}, said
         if call.path == "/emails":
             read = self._fields(form, MAIL_FIELDS, {"account_id", "to", "body"})
@@ -187,6 +129,11 @@ class FakeUnipile:
             said = {"object": "MessageSent", "message_id": name}
             return effect | {"kind": "chat", "target": chat, "chat": chat, **read}, said
         raise Refused(404, "resource_not_found", call.path)
+
+    def _person(self, target: str, products: set[str]) -> None:
+        """Nothing is sent to a public name."""
+        if not PERSON.fullmatch(target) or target[:3] not in products:
+            raise Refused(422, "invalid_recipient", "The recipient is no user id.")
 
     def _mail(self, read: dict[str, Any]) -> dict[str, Any]:
         """The fields that hold JSON, which must be of the right shape."""
@@ -247,6 +194,8 @@ class FakeUnipile:
                 return self._ok(
                     {"object": "Account", "id": account, "type": known["type"], "sources": sources}
                 )
+            case ["users", identifier]:
+                return self._profile(identifier, call.query)
             case ["users", "invite", "sent"]:
                 return self._page(call, "InvitationList", self._invitations())
             case ["chats", chat, "messages"]:
@@ -257,6 +206,24 @@ class FakeUnipile:
             case ["emails"]:
                 return self._page(call, "EmailList", self._emails(call.query))
         raise Refused(404, "resource_not_found", call.path)
+
+    def _profile(self, identifier: str, query: dict[str, str]) -> Scripted:
+        """By public name, whose capitals do not matter, or by an id of any product."""
+        if not {"account_id"} <= set(query) <= {"account_id", "linkedin_api"}:
+            raise Refused(400, "invalid_parameters", f"{sorted(query)}")
+        self._known(query["account_id"])
+        product = query.get("linkedin_api")
+        if product is not None and product not in PRODUCTS:
+            raise Refused(400, "invalid_parameters", f"linkedin_api {product}")
+        for public, number in self.profiles.items():
+            if identifier.lower() == public or identifier[3:] == number:
+                prefix = "ACo" if product is None else PRODUCTS[product]
+                return self._ok(
+                    {"object": "UserProfile", "provider": "LINKEDIN"}
+                    | {"provider_id": f"{prefix}{number}", "public_identifier": public}
+                    | {"first_name": public.title(), "last_name": None, "is_self": False}
+                )
+        raise Refused(404, "resource_not_found", "User not found")
 
     def _shown(self, kind: str) -> list[dict[str, Any]]:
         return [] if self.lags else [one for one in self.sent if one["kind"] == kind]
@@ -296,91 +263,3 @@ class FakeUnipile:
 
     def _ok(self, said: dict[str, Any]) -> Scripted:
         return Scripted(200, json.dumps(said).encode(), JSON)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def handle_one_request(self) -> None:
-        fake = self.server.fake
-        if fake.script and fake.script[0].drops == "unread":
-            fake.script.popleft()
-            self.close_connection = True
-            # Not before something has come: until then there would be nothing to be in doubt of.
-            self.connection.recv(1, socket.MSG_PEEK)
-            _hang_up(self.connection)
-            return
-        super().handle_one_request()
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    do_POST = do_GET
-
-    def _serve(self) -> None:
-        fake = self.server.fake
-        parts = urlsplit(self.path)
-        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        path = parts.path
-        if not path.startswith("/api/v1/"):
-            fake.failures.append(f"asked for {path}")
-        call = Call(self.command, path.removeprefix("/api/v1"), query, headers, body)
-        fake.note(call)
-        self._answer(fake.answer(call))
-
-    def _answer(self, scripted: Scripted) -> None:
-        if scripted.hangs:
-            self.server.fake.over.wait()
-        if scripted.hangs or scripted.drops == "read":
-            self.close_connection = True
-            return
-        self.send_response_only(scripted.status)
-        for name, value in scripted.headers.items():
-            self.send_header(name, value)
-        length = len(scripted.body) + (10 if scripted.drops == "midway" else 0)
-        self.send_header("Content-Length", str(length))
-        self.end_headers()
-        self.wfile.write(scripted.body)
-        self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """What was called is kept by the fake."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, fake: FakeUnipile) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.fake = fake
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        failure = sys.exception()
-        if not isinstance(failure, ConnectionError):
-            self.fake.failures.append(repr(failure))
-
-
-def _hang_up(connection: socket.socket) -> None:
-    """At once and for good, with what was sent left unread: the other side sees a reset."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-@contextmanager
-def running() -> Iterator[FakeUnipile]:
-    """A server on a free port; afterwards nothing of it is left, and nothing went wrong in it."""
-    fake = FakeUnipile()
-    server = _Server(fake)
-    fake.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="fake-unipile")
-    thread.start()
-    try:
-        yield fake
-    finally:
-        fake.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-    assert not fake.failures, fake.failures

@@ -14,7 +14,8 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Account, Driver, Message
 from paceline.providers.unipile import UnipileProvider
 from tests.providers import stage
-from tests.providers.unipile.fake import FakeUnipile, Scripted
+from tests.providers.loopback import Scripted
+from tests.providers.unipile.fake import FakeUnipile
 
 T = TypeVar("T")
 

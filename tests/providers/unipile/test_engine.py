@@ -2,89 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from paceline.core.errors import InputError
 from paceline.core.instants import DAY, MILLISECOND, MINUTE
 from paceline.core.model import Content, Part, Step, Target
-from paceline.engine.catalogue import Catalogue
-from paceline.engine.clock import SystemClock
-from paceline.engine.commands import accounts
-from paceline.engine.commands.accounts import House, NewAccount
-from paceline.engine.ports import Account
 from paceline.providers.registry import Registry
 from paceline.providers.unipile import UnipileProvider
-from paceline.store.database import open_store
-from tests.engine.world import Process, World
-from tests.providers.unipile.fake import FakeUnipile, Scripted, error
+from tests.engine.world import World
+from tests.providers.loopback import Scripted
+from tests.providers.unipile.fake import error
+from tests.providers.unipile.live import BRISK, LiveWorld
 from tests.providers.unipile.stage import PATIENT
 
-T = TypeVar("T")
-
-BRISK = 20 * MILLISECOND
 PEOPLE = [Target(f"ACoAA-{number}", {"name": f"N{number}"}) for number in range(5)]
 NOTE = (Part("text", "Hello {{ name }}"),)
 
 
-class LiveWorld(World):
-    """The same small world in real time, with accounts at the fake."""
-
-    def __init__(self, url: str, fake: FakeUnipile) -> None:
-        super().__init__(url)
-        self.fake = fake
-        self.clock = SystemClock()  # type: ignore[assignment]
-        self.providers = Registry([UnipileProvider(self.clock, timeout=PATIENT)])
-        self.house = House(self.providers, Catalogue())
-        fake.now = self.clock.now
-
-    def play(self, script: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        async def whole() -> T:
-            self.store = open_store(self._url, clock=self.clock.now)
-            try:
-                with self.store.write() as tx:
-                    tx.settings.put("instance", "home")
-                result = await script(self)
-                self.check()
-                return result
-            finally:
-                self.store.close()
-
-        return asyncio.run(whole())
-
-    def connect(self, kind: str = "linkedin", **policy: Any) -> Account:
-        new = NewAccount("ann", "unipile", "ann", self.fake.settings(kind), None, policy)
-        with self.store.write() as tx:
-            return accounts.add(tx, new, self.house, self.clock.now())
-
-    def lively(self) -> Process:
-        return self.process(poll_us=BRISK)
-
-    async def until_so(self, predicate: Callable[[], bool]) -> None:
-        await self.until(predicate, MINUTE, BRISK)
-
-    def targets(self) -> Counter[str]:
-        return Counter(one["target"] for one in self.fake.sent)
-
-    def reasons(self, run_id: int = 1) -> list[str]:
-        return self.read(
-            lambda tx: [one.reason for one in tx.deliveries.page(run_id=run_id, after_id=0)]
-        )
-
-
 def has_finished(world: World, name: str) -> bool:
     return world.state(name) == "finished"
-
-
-@pytest.fixture
-def live(tmp_path: Path, fake: FakeUnipile) -> LiveWorld:
-    return LiveWorld(f"sqlite:///{tmp_path / 'live.db'}", fake)
 
 
 @pytest.fixture
@@ -120,7 +59,7 @@ def test_everybody_gets_it_once(live: LiveWorld, action: str, kind: str) -> None
 
     live.play(script)
     assert live.targets() == Counter(one.address for one in people)
-    assert len(live.fake.posts()) == 5
+    assert len(live.fake.sends()) == 5
 
 
 @pytest.mark.usefixtures("soon")
@@ -144,7 +83,7 @@ def test_a_doubt_is_resolved_by_asking(live: LiveWorld, action: str) -> None:
         await process.stop()
 
     live.play(script)
-    assert len(live.fake.posts()) == 1
+    assert len(live.fake.sends()) == 1
 
 
 @pytest.mark.usefixtures("soon")
@@ -163,7 +102,7 @@ def test_what_cannot_be_found_is_held_for_a_person(
         assert world.counts() == {"unknown": 1}
 
     live.play(script)
-    assert len(live.fake.posts()) == 1
+    assert len(live.fake.sends()) == 1
 
 
 @pytest.mark.usefixtures("soon")
@@ -215,7 +154,7 @@ def test_an_account_that_needs_its_credentials_is_never_used(live: LiveWorld) ->
         assert world.counts() == {"ready": 5}
 
     live.play(script)
-    assert not live.fake.posts()
+    assert not live.fake.sends()
 
 
 def test_whoever_was_invited_before_counts_as_invited(live: LiveWorld) -> None:
@@ -244,7 +183,7 @@ def test_a_reached_limit_stops_the_account_for_a_day(live: LiveWorld) -> None:
         assert world.counts() == {"ready": 5}
 
     live.play(script)
-    assert len(live.fake.posts()) == 1
+    assert len(live.fake.sends()) == 1
 
 
 def test_a_campaign_an_account_cannot_send_is_refused_before_it_starts(live: LiveWorld) -> None:

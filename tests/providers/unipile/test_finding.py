@@ -6,7 +6,8 @@ from paceline.core.instants import HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Driver, Found, Message
 from paceline.providers.unipile.finding import MOST_PAGES, PAGE, SLACK_US
-from tests.providers.unipile.fake import HTML, FakeUnipile, Scripted, error
+from tests.providers.loopback import HTML, Scripted
+from tests.providers.unipile.fake import FakeUnipile, error
 from tests.providers.unipile.stage import HASTY, kind_for, letter, message, play
 
 AT = parse_instant("2026-11-15T09:00:00Z")
@@ -145,14 +146,14 @@ def test_an_invitation_is_found_by_either_name(fake: FakeUnipile) -> None:
 
 def test_lists_are_read_page_by_page_and_not_for_ever(fake: FakeUnipile) -> None:
     def invited(number: int) -> dict[str, object]:
-        return {"kind": "invitation", "id": f"i-{number}", "target": f"p-{number}"}
+        return {"kind": "invitation", "id": f"i-{number}", "target": f"ACoAA-{number}"}
 
     fake.sent = [invited(number) for number in range(MOST_PAGES * PAGE + 1)]
-    assert find(fake, message("connection_request", "p-450")) == Found("present", "i-450")
+    assert find(fake, message("connection_request", "ACoAA-450")) == Found("present", "i-450")
     assert [call.query.get("cursor") for call in fake.calls[-5:]] == [
         None, "100", "200", "300", "400",
     ]  # fmt: skip
-    beyond = message("connection_request", f"p-{MOST_PAGES * PAGE}")
+    beyond = message("connection_request", f"ACoAA-{MOST_PAGES * PAGE}")
     assert find(fake, beyond) == UNCLEAR
 
 

@@ -11,7 +11,8 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Driver
 from paceline.providers.unipile import UnipileProvider, read_settings, standing_of
 from paceline.providers.unipile.status import STATUSES, standing_of_account
-from tests.providers.unipile.fake import HTML, KEY, LINKEDIN, FakeUnipile, Scripted, error, running
+from tests.providers.loopback import HTML, Scripted, running
+from tests.providers.unipile.fake import KEY, LINKEDIN, FakeUnipile, error
 from tests.providers.unipile.stage import HASTY, play
 
 GOOD = {
@@ -212,7 +213,7 @@ def test_an_account_of_another_kind_is_refused(fake: FakeUnipile) -> None:
 
 
 def test_nobody_there_is_away() -> None:
-    with running() as fake:
+    with running(FakeUnipile()) as fake:
         settings = fake.settings()
     with pytest.raises(ProviderError, match="no answer from Unipile: ConnectError") as told:
         play(settings, nothing)

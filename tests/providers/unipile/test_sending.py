@@ -34,7 +34,7 @@ def test_what_an_account_can_do_is_known_without_opening_it(fake: FakeUnipile) -
     assert (email.actions, email.channel, email.media) == ({"email"}, "email", True)
     assert play(fake.settings(), _capabilities) == linkedin
     assert play(fake.settings("email"), _capabilities) == email
-    assert not fake.posts()
+    assert not fake.sends()
 
 
 async def _capabilities(driver: Driver) -> object:
@@ -44,7 +44,7 @@ async def _capabilities(driver: Driver) -> object:
 def test_a_message_to_a_person_starts_a_chat(fake: FakeUnipile) -> None:
     outcome = send(fake, message(text="Hello Ännä 👋\nsecond line"))
     assert outcome == Outcome(OutcomeKind.ACCEPTED, provider_id="id-1")
-    (call,) = fake.posts()
+    (call,) = fake.sends()
     assert call.path == "/chats"
     assert call.headers["x-api-key"] == KEY
     assert {field.name: field.text for field in call.fields} == {
@@ -59,7 +59,7 @@ def test_a_message_to_a_person_starts_a_chat(fake: FakeUnipile) -> None:
 def test_a_message_to_a_chat_goes_on_with_it(fake: FakeUnipile) -> None:
     outcome = send(fake, message(target="chat:a/b c..?"))
     assert outcome.kind is OutcomeKind.ACCEPTED
-    (call,) = fake.posts()
+    (call,) = fake.sends()
     assert call.path == "/chats/a%2Fb%20c%2E%2E%3F/messages"
     assert call.names == ["text"]
     assert fake.sent[0]["chat"] == "a/b c..?"
@@ -69,7 +69,7 @@ def test_an_inmail_is_a_chat_with_a_subject(fake: FakeUnipile) -> None:
     sent = message("inmail", subject="An idea")
     settings = fake.settings(linkedin_api="recruiter")
     assert play(settings, lambda driver: driver.send(sent)).kind is OutcomeKind.ACCEPTED
-    (call,) = fake.posts()
+    (call,) = fake.sends()
     assert (call.path, call.field("subject")) == ("/chats", "An idea")
     assert call.field("linkedin[api]") == "recruiter"
     assert call.field("linkedin[inmail]") == "true"
@@ -79,7 +79,7 @@ def test_an_inmail_is_a_chat_with_a_subject(fake: FakeUnipile) -> None:
 def test_a_connection_request_is_an_object(fake: FakeUnipile, note: str) -> None:
     outcome = send(fake, message("connection_request", text=note))
     assert outcome == Outcome(OutcomeKind.ACCEPTED, provider_id="id-1")
-    (call,) = fake.posts()
+    (call,) = fake.sends()
     expected = {"account_id": LINKEDIN, "provider_id": "ACoAA-anna"}
     assert call.path == "/users/invite"
     assert json.loads(call.body) == expected | ({"message": note} if note else {})
@@ -88,7 +88,7 @@ def test_a_connection_request_is_an_object(fake: FakeUnipile, note: str) -> None
 def test_an_email_carries_our_key(fake: FakeUnipile) -> None:
     outcome = send(fake, letter(text="plain", html="<p>Grüße</p>"))
     assert outcome == Outcome(OutcomeKind.ACCEPTED, provider_id="id-1")
-    (call,) = fake.posts()
+    (call,) = fake.sends()
     assert call.path == "/emails"
     assert call.names == ["account_id", "to", "subject", "body", "custom_headers"]
     assert call.field("account_id") == MAILBOX
@@ -100,13 +100,13 @@ def test_an_email_carries_our_key(fake: FakeUnipile) -> None:
 
 def test_an_email_without_html_is_its_text(fake: FakeUnipile) -> None:
     send(fake, letter(text="plain"))
-    assert fake.posts()[0].field("body") == "plain"
+    assert fake.sends()[0].field("body") == "plain"
 
 
 def test_nothing_is_tracked_unless_somebody_wants_it(fake: FakeUnipile) -> None:
     settings = fake.settings("email", track_links=True)
     play(settings, lambda driver: driver.send(letter()))
-    tracking = json.loads(fake.posts()[0].field("tracking_options"))
+    tracking = json.loads(fake.sends()[0].field("tracking_options"))
     assert tracking == {"opens": False, "links": True, "label": "home-7-0"}
 
 
@@ -135,7 +135,7 @@ def test_a_file_goes_along_with_every_email(fake: FakeUnipile) -> None:
 def test_after_a_restart_the_file_is_asked_for_again(fake: FakeUnipile) -> None:
     outcome = send(fake, letter(media=PAPER.id, handle=PAPER.id))
     assert outcome.handle_gone
-    assert not fake.posts()
+    assert not fake.sends()
 
 
 def test_files_too_large_or_over_linkedin_are_refused(fake: FakeUnipile) -> None:
@@ -189,7 +189,7 @@ def test_what_is_known_to_be_wrong_is_never_sent(
     outcome = play(fake.settings(kind), lambda driver: driver.send(sent))
     assert outcome.kind is OutcomeKind.REJECTED
     assert reason in outcome.reason
-    assert not fake.posts()
+    assert not fake.sends()
 
 
 def test_a_closed_account_sends_nothing(fake: FakeUnipile) -> None:
@@ -201,4 +201,4 @@ def test_a_closed_account_sends_nothing(fake: FakeUnipile) -> None:
 
     outcome = asyncio.run(scene())
     assert outcome.kind is OutcomeKind.TRANSIENT
-    assert not fake.posts()
+    assert not fake.sends()

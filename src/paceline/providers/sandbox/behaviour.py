@@ -149,7 +149,7 @@ def _fault(
     """What is wrong with the message itself, which no retry can mend."""
     if message.action not in actions:
         return _answer(OutcomeKind.REJECTED, f"there is no action {message.action!r}", "action")
-    if message.part.kind != "media":
+    if message.part.kind != "media" and message.part.media is None:
         return None
     handle = message.handle
     if handle is None:

@@ -55,7 +55,9 @@ class PartDigest:
     def digest(self) -> str:
         part = self._undigested
         if part is not None:
-            words = "\0".join((part.text, part.subject, part.html))
+            filled = (text for value in part.values for text in value)
+            named = (part.template, part.language, *filled) if part.template else ()
+            words = "\0".join((part.text, part.subject, part.html, *named))
             self._digest = sha256(words.encode()).hexdigest()[:16]
             self._undigested = None
         return self._digest

@@ -19,6 +19,7 @@ from paceline.engine.ports import (
     Clock,
     Driver,
     Found,
+    Group,
     Media,
     Message,
     Uploaded,
@@ -42,6 +43,7 @@ class SandboxProvider:
         actions=ACTIONS,
         media=True,
         groups=True,
+        templates=True,
         finds=True,
         proves_absence=True,
     )
@@ -68,6 +70,11 @@ class SandboxProvider:
         if settings.is_away(self._clock.now()):
             raise ProviderError(f"the sandbox is away, so {account.name} cannot be opened")
         return SandboxDriver(self._clock, self._world, account, settings)
+
+
+def group_id(number: int) -> str:
+    """The imaginary group of this number, as WhatsApp would write it."""
+    return f"120363{number:012d}@g.us"
 
 
 def _able(settings: SandboxSettings) -> Capabilities:
@@ -140,6 +147,18 @@ class SandboxDriver:
         if held is not None:
             return Found("present", held.provider_id)
         return Found("absent" if settings.proves_absence else "unclear")
+
+    async def groups(self) -> list[Group]:
+        called_at = self._begin()
+        chance = self._chance(self._settings.latency, "groups")
+        await self._clock.sleep_until(called_at + chance.latency_us)
+        if self._settings.is_away(self._clock.now()):
+            raise ProviderError(f"the sandbox is away, so nobody knows the groups of {self._name}")
+        closed = self._settings.read_only_groups
+        return [
+            Group(group_id(number), f"Group {number}", 2 + number % 250, number not in closed)
+            for number in self._settings.groups
+        ]
 
     async def close(self) -> None:
         self._closed = True

@@ -30,6 +30,8 @@ from paceline.providers.sandbox.fates import DRAWN_FATES, Fate
 
 Period = tuple[Instant, Instant]
 
+MOST_GROUPS = 100_000
+
 
 def _text(raw: Any) -> str:
     if not isinstance(raw, str):
@@ -79,6 +81,29 @@ def _read_period(raw: Any) -> Period:
     return period
 
 
+def _read_numbers(raw: Any) -> range:
+    """The first and the last of some numbers, ``"1..250"``, or a single one; ``"none"`` is none."""
+    if isinstance(raw, range):
+        return raw
+    text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else _text(raw).strip()
+    if text == "none":
+        return range(0)
+    first, dots, last = text.partition("..")
+    written = (first, last) if dots else (first, first)
+    if not all(part.strip().isdecimal() and len(part.strip()) <= 9 for part in written):
+        raise ValueError(f"{raw!r} is no range of numbers, write it like 1..250")
+    numbers = range(int(written[0]), int(written[1]) + 1)
+    if not numbers or len(numbers) > MOST_GROUPS:
+        raise ValueError(f"{raw!r} ends before it begins, or has more than {MOST_GROUPS} numbers")
+    return numbers
+
+
+def _print_numbers(numbers: range) -> str:
+    if len(numbers) <= 1:
+        return str(numbers[0]) if numbers else "none"
+    return f"{numbers[0]}..{numbers[-1]}"
+
+
 def _print_period(period: Period) -> str:
     return f"{iso(period[0])}..{iso(period[1])}"
 
@@ -93,12 +118,13 @@ _Span = Annotated[Span, BeforeValidator(_read_span), PlainSerializer(str)]
 _Rate = Annotated[float, BeforeValidator(_read_rate), Field(ge=0, le=1)]
 _Period = Annotated[Period, BeforeValidator(_read_period), PlainSerializer(_print_period)]
 _Numbers = tuple[PositiveInt, ...]
+_Range = Annotated[range, BeforeValidator(_read_numbers), PlainSerializer(_print_numbers)]
 
 
 class SandboxSettings(BaseModel):
     """One account's character."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     seed: int = 0
     """Everything left to chance follows from this, the account's name and the message's key."""
@@ -159,6 +185,12 @@ class SandboxSettings(BaseModel):
     upload_failure_at: _Numbers = ()
     handle_expires: _OptionalDuration = None
     """How long an uploaded file can be sent; without it, for ever."""
+
+    groups: _Range = range(0)
+    """The numbers of the groups the account is a member of, from the first to the last:
+    ``"1..1000"``. Accounts whose numbers overlap have those groups in common."""
+    read_only_groups: _Range = range(0)
+    """Those of them in which only admins may write, and the account is none."""
 
     @model_validator(mode="after")
     def _rates_share_one_whole(self) -> Self:

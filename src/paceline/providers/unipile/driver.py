@@ -1,8 +1,8 @@
-"""The driver itself: one HTTP client per open account, every answer and every failure an outcome.
+"""The driver itself: one line per open account, every answer and every failure an outcome.
 
 What goes over the wire is made in ``wire.py``, what comes back is read with the table of
-``errors.py``. Connections are not kept: between two messages lie minutes, and one that the other
-side has closed meanwhile would leave a message in doubt that was never sent.
+``errors.py``. How a call is made, and what one leaves behind that fails, is in ``../http.py`` for
+all drivers alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 
 from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import Instant
-from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown
+from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.ports import (
     Capabilities,
     Clock,
@@ -25,57 +25,38 @@ from paceline.engine.ports import (
     Message,
     Uploaded,
 )
+from paceline.providers.answers import Answer, refusal, segment
+from paceline.providers.http import LOST, Line, told
 from paceline.providers.unipile import finding
-from paceline.providers.unipile.errors import Answer, error_type, kind_of, reason_of, shortened
+from paceline.providers.unipile.errors import TABLE
 from paceline.providers.unipile.files import LARGEST_FILE, Files
+from paceline.providers.unipile.recipients import (
+    Recipients,
+    is_id,
+    product_for,
+    profile_request,
+    public_name,
+    read_profile,
+)
 from paceline.providers.unipile.settings import UnipileSettings
 from paceline.providers.unipile.status import standing_of_account
-from paceline.providers.unipile.wire import (
-    ABLE,
-    Attachment,
-    Request,
-    read_sent,
-    refusal,
-    request_for,
-    segment,
-)
+from paceline.providers.unipile.wire import ABLE, Attachment, Request, read_sent, request_for
 
 log = structlog.get_logger("paceline.unipile")
 
-TIMEOUT = httpx.Timeout(connect=10, pool=10, write=60, read=120)
-"""Longer than policies wait, which decide. It bounds what nobody else bounds."""
 
-MOST_BODY = 8 * 1024 * 1024
-"""No answer of Unipile's comes near; whoever sends more is not Unipile."""
-
-NOTHING_WRITTEN = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
-)
-"""Failures before the first byte of a request. After any other the message may be out."""
-
-MASK = "(secret)"
-
-
-def client_for(
-    settings: UnipileSettings, key: str, trust: ssl.SSLContext, timeout: httpx.Timeout = TIMEOUT
-) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        base_url=settings.base_url,
-        headers={"X-API-KEY": key, "Accept": "application/json", "User-Agent": "paceline"},
+def line_for(
+    settings: UnipileSettings, key: str, trust: ssl.SSLContext, timeout: httpx.Timeout | None
+) -> Line:
+    return Line(
+        "Unipile",
+        settings.base_url,
+        {"X-API-KEY": key},
+        trust,
+        secrets=[key],
+        local=settings.is_local,
         timeout=timeout,
-        limits=httpx.Limits(max_keepalive_connections=0),
-        verify=trust,
-        trust_env=not settings.is_local,
     )
-
-
-def certificates() -> ssl.SSLContext:
-    """Whom to trust. Reading all the certificates there are takes longer than many a call."""
-    return httpx.create_ssl_context()
 
 
 class UnipileDriver:
@@ -86,15 +67,15 @@ class UnipileDriver:
         clock: Clock,
         name: str,
         settings: UnipileSettings,
-        client: httpx.AsyncClient,
+        line: Line,
         files: Files,
     ) -> None:
         self._clock = clock
         self._name = name
         self._settings = settings
-        self._client = client
+        self._line = line
         self._files = files
-        self._secret = client.headers["X-API-KEY"]
+        self._recipients = Recipients()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -102,8 +83,7 @@ class UnipileDriver:
 
     async def send(self, message: Message) -> Outcome:
         outcome = await self._send(message)
-        # Some servers repeat what they were sent, and reasons are stored, shown and logged.
-        return outcome._replace(reason=self._masked(outcome.reason))
+        return outcome._replace(reason=self._line.masked(outcome.reason))
 
     async def _send(self, message: Message) -> Outcome:
         attachment: Attachment | None = None
@@ -114,14 +94,9 @@ class UnipileDriver:
         request = request_for(message, self._settings, attachment)
         if isinstance(request, Outcome):
             return request
-        if self._client.is_closed:
-            return transient("the account has been closed", "closed")
-        try:
-            answer = await self._post(request)
-        except NOTHING_WRITTEN as error:
-            return transient(f"no connection to Unipile: {_told(error)}", "connection")
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            return unknown(f"Unipile's answer was lost: {_told(error)}")
+        answer = await self._deliver(request)
+        if isinstance(answer, Outcome):
+            return answer
         return read_sent(answer, request, self._clock.now())
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
@@ -133,19 +108,61 @@ class UnipileDriver:
         self._files.put(media.id, Attachment(media.name, media.mime, content))
         return Uploaded(media.id)
 
+    async def resolve(self, message: Message) -> str | Outcome:
+        target = message.target.strip()
+        # What cannot be a target at all is refused where every message is looked through.
+        if not self.capabilities.resolves or not target or is_id(target):
+            return target
+        found = await self._resolve(target, product_for(message, self._settings))
+        if isinstance(found, Outcome):
+            return found._replace(reason=self._line.masked(found.reason))
+        return found
+
+    async def _resolve(self, target: str, product: str) -> str | Outcome:
+        name = public_name(target)
+        if isinstance(name, Outcome) or is_id(name):
+            return name
+        known = self._recipients.get(name, product)
+        if known is not None:
+            return known
+        path, parameters = profile_request(name, product, self._settings)
+        try:
+            answer = await self._line.call("GET", path, params=parameters)
+        except LOST as error:
+            return transient(f"the profile could not be looked up: {told(error)}", "profile")
+        found = read_profile(answer, self._clock.now())
+        if isinstance(found, str):
+            self._recipients.put(name, product, found)
+        elif answer.status == 404 and found.kind is OutcomeKind.REJECTED:
+            return await self._whose_fault(found)
+        return found
+
+    async def _whose_fault(self, not_found: Outcome) -> Outcome:
+        """Unipile says the same of a person it does not know and of an account it has no more. That
+        must not cost a whole campaign its people, one after the other."""
+        try:
+            await self.check_standing()
+        except ProviderRefused as error:
+            return Outcome(OutcomeKind.UNAUTHORISED, str(error), not_found.code)
+        except ProviderError as error:
+            return transient(str(error), "profile")
+        return not_found
+
     async def find(self, message: Message, since_at: Instant) -> Found:
-        return await finding.find(self._fetch, self._settings, message, since_at)
+        resolved = await self.resolve(message)
+        target = None if isinstance(resolved, Outcome) else resolved
+        return await finding.find(self._fetch, self._settings, message, since_at, target)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._line.close()
 
     async def check_standing(self) -> None:
         """Whether Unipile has the account, and lets it be used."""
         settings = self._settings
         try:
-            answer = await self._call("GET", f"/accounts/{segment(settings.account_id)}")
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            raise ProviderError(f"{self._name}: no answer from Unipile: {_told(error)}") from None
+            answer = await self._line.ask(f"/accounts/{segment(settings.account_id)}")
+        except ProviderError as error:
+            raise ProviderError(f"{self._name}: {error}") from None
         said = answer.said()
         if not answer.succeeded or said is None:
             self._refuse(answer, said)
@@ -162,47 +179,29 @@ class UnipileDriver:
             raise ProviderError(f"{self._name}: {standing.reason}")
 
     def _refuse(self, answer: Answer, said: dict[str, Any] | None) -> None:
-        reason = self._masked(f"{self._name}: {reason_of(answer, said)}")
+        reason = self._line.masked(f"{self._name}: {TABLE.reason_of(answer, said)}")
+        type_ = TABLE.code_of(said)
         stops = (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
         # That there is no such account is final only if Unipile says so, and not some server else.
-        gone = answer.status == 404 and error_type(said) != ""
-        if gone or kind_of(answer.status, error_type(said)) in stops:
+        gone = answer.status == 404 and type_ != ""
+        if gone or TABLE.kind_of(answer.status, type_) in stops:
             raise ProviderRefused(reason)
         raise ProviderError(reason)
 
-    async def _post(self, request: Request) -> Answer:
+    async def _deliver(self, request: Request) -> Answer | Outcome:
         if request.json is not None:
-            return await self._call("POST", request.path, json=request.json)
-        return await self._call("POST", request.path, files=request.form())
+            return await self._line.deliver(request.path, json=request.json)
+        return await self._line.deliver(request.path, files=request.form())
 
     async def _fetch(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any] | None:
         try:
-            answer = await self._call("GET", path, params=dict(parameters))
-        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            log.info("could not look something up", account=self._name, error=_told(error))
+            answer = await self._line.ask(path, parameters)
+        except ProviderError as error:
+            log.info("could not look something up", account=self._name, error=str(error))
             return None
         said = answer.said()
         if answer.succeeded:
             return said
-        reason = self._masked(reason_of(answer, said))
+        reason = self._line.masked(TABLE.reason_of(answer, said))
         log.info("could not look something up", account=self._name, reason=reason)
         return None
-
-    async def _call(self, method: str, path: str, **what: Any) -> Answer:
-        async with self._client.stream(method, path, **what) as response:
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > MOST_BODY:
-                    break
-        return Answer(response.status_code, dict(response.headers), bytes(body))
-
-    def _masked(self, text: str) -> str:
-        """Fit to be stored and shown: without the key, and only then shortened, or a piece of it
-        might be left over."""
-        return shortened(text.replace(self._secret, MASK))
-
-
-def _told(error: Exception) -> str:
-    """An error by its name, which libraries often leave out of its text."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

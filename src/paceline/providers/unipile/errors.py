@@ -1,39 +1,20 @@
 """Unipile's answers as a table, and how one is read with it.
 
-The type of an error decides, then the status: the same 422 may mean done, too fast or never. What
-neither of them tells is ``transient``, as everywhere; except where somebody between us and Unipile
-gave up waiting, for then the message may be out.
+The type of an error decides, then the status: the same 422 may mean done, too fast or never.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-from paceline.core.errors import InputError
-from paceline.core.instants import DAY, SECOND, Instant, from_datetime
-from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.instants import DAY
+from paceline.core.outcome import OutcomeKind
+from paceline.providers.answers import ErrorRow, ErrorTable
 
 PREFIX = "errors/"
-LONGEST_REASON = 300
 
 _K = OutcomeKind
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    """One type of error: the status it comes with, and what it means for a message."""
-
-    status: int
-    type: str
-    kind: OutcomeKind
-    means: str
-    wait_us: int | None = None
-    """How long to wait, where the answer itself does not say."""
-
 
 ERRORS: tuple[ErrorRow, ...] = (
     # Done already. To whoever asked for it that is as good as done now.
@@ -85,8 +66,6 @@ ERRORS: tuple[ErrorRow, ...] = (
     ErrorRow(504, "request_timeout", _K.UNKNOWN, "no answer in time: it may be out"),
 )
 
-BY_TYPE: Mapping[str, ErrorRow] = {row.type: row for row in ERRORS}
-
 BY_STATUS: Mapping[int, OutcomeKind] = {
     400: _K.REJECTED,
     401: _K.UNAUTHORISED,
@@ -99,87 +78,22 @@ BY_STATUS: Mapping[int, OutcomeKind] = {
 }
 """What a status means by itself, where no type is known: the body may be HTML, or nothing."""
 
-_WAITS = frozenset({_K.THROTTLED, _K.EXHAUSTED, _K.UNAVAILABLE, _K.BANNED})
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back over HTTP: the status, the headers in lower case, the body as it is."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def succeeded(self) -> bool:
-        return 200 <= self.status < 300
-
-    def said(self) -> dict[str, Any] | None:
-        """The body as an object; None if it is none, whatever it calls itself."""
-        try:
-            read = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
-        return read if isinstance(read, dict) else None
-
-
-def error_type(said: Mapping[str, Any] | None) -> str:
+def _type_of(said: Mapping[str, Any]) -> str:
     """The type of an error without its prefix; empty where there is none."""
-    found = said.get("type") if said else None
+    found = said.get("type")
     return found.removeprefix(PREFIX) if isinstance(found, str) else ""
+
+
+TABLE = ErrorTable(
+    ERRORS,
+    BY_STATUS,
+    code_of=_type_of,
+    words_of=lambda said: (said.get("title"), said.get("detail")),
+)
 
 
 def is_error(said: Mapping[str, Any]) -> bool:
     """Whether a body speaks of an error, even if its status does not."""
     found = said.get("type")
     return isinstance(found, str) and found.startswith(PREFIX)
-
-
-def kind_of(status: int, type_: str) -> OutcomeKind:
-    """What an answer that is no success means for the message."""
-    if type_ in BY_TYPE:
-        return BY_TYPE[type_].kind
-    if status in BY_STATUS:
-        return BY_STATUS[status]
-    # The rest of the fives are gateways that passed the request on and got nothing usable back.
-    return _K.UNKNOWN if 500 <= status < 600 else _K.TRANSIENT
-
-
-def read_error(answer: Answer, now: Instant) -> Outcome:
-    """The outcome of a send that was not answered with success."""
-    said = answer.said()
-    type_ = error_type(said)
-    kind = kind_of(answer.status, type_)
-    row = BY_TYPE.get(type_)
-    wait_us = retry_after_us(answer.headers.get("retry-after"), now) if kind in _WAITS else None
-    if wait_us is None and row is not None:
-        wait_us = row.wait_us
-    return Outcome(kind, reason_of(answer, said), type_ or f"http-{answer.status}", None, wait_us)
-
-
-def reason_of(answer: Answer, said: Mapping[str, Any] | None) -> str:
-    """The provider's own words, in one line."""
-    words = [said.get(key) for key in ("title", "detail")] if said else []
-    told = ": ".join(_one_line(word) for word in words if isinstance(word, str) and word.strip())
-    return told or error_type(said) or f"answered {answer.status} without a readable reason"
-
-
-def shortened(reason: str) -> str:
-    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
-
-
-def retry_after_us(value: str | None, now: Instant) -> int | None:
-    """What a ``Retry-After`` asks for, in seconds or as a date; None where it makes no sense."""
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdecimal() and len(text) <= 9:
-        return int(text) * SECOND
-    try:
-        return max(0, from_datetime(parsedate_to_datetime(text)) - now)
-    except (ValueError, InputError, OverflowError):
-        return None
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

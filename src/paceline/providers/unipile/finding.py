@@ -11,9 +11,12 @@ from typing import Any
 
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant, iso, parse_instant
+from paceline.core.outcome import Outcome
 from paceline.engine.ports import Found, Message
+from paceline.providers.answers import name_of, segment
+from paceline.providers.unipile.recipients import public_name
 from paceline.providers.unipile.settings import UnipileSettings
-from paceline.providers.unipile.wire import KEY_HEADER, chat_of, name_of, segment
+from paceline.providers.unipile.wire import KEY_HEADER, chat_of
 
 MOST_PAGES = 10
 MOST_CHATS = 5
@@ -28,19 +31,33 @@ Fetch = Callable[[str, Mapping[str, str]], Awaitable[dict[str, Any] | None]]
 
 
 async def find(
-    fetch: Fetch, settings: UnipileSettings, message: Message, since_at: Instant
+    fetch: Fetch,
+    settings: UnipileSettings,
+    message: Message,
+    since_at: Instant,
+    target: str | None,
 ) -> Found:
+    """``target`` is the message's own, looked up; None where that could not be done."""
     if message.action == "connection_request":
-        return await _find_invitation(fetch, settings, message.target.strip())
+        return await _find_invitation(fetch, settings, message.target, target)
     if message.action == "email":
         return await _find_email(fetch, settings, message, since_at)
-    return await _find_in_chats(fetch, settings, message, since_at)
+    if target is None:
+        return UNCLEAR
+    return await _find_in_chats(fetch, settings, message._replace(target=target), since_at)
 
 
-async def _find_invitation(fetch: Fetch, settings: UnipileSettings, target: str) -> Found:
-    """One that is pending is theirs, whenever it was made: nobody is invited twice."""
+async def _find_invitation(
+    fetch: Fetch, settings: UnipileSettings, written: str, target: str | None
+) -> Found:
+    """One that is pending is theirs, whenever it was made: nobody is invited twice. The list may
+    name them by their id, by their public name, or by both."""
+    name = public_name(written)
+    public = None if isinstance(name, Outcome) else name.casefold()
     async for entry in _listed(fetch, "/users/invite/sent", {"account_id": settings.account_id}):
-        if target in (entry.get("invited_user_id"), entry.get("invited_user_public_id")):
+        listed = entry.get("invited_user_public_id")
+        by_name = isinstance(listed, str) and listed.casefold() == public
+        if by_name or (target is not None and entry.get("invited_user_id") == target):
             return Found("present", name_of(entry.get("id")))
     return UNCLEAR
 

@@ -45,14 +45,15 @@ class UnipileProvider:
 
     async def open(self, account: Account) -> Driver:
         # What speaks HTTP is loaded with the first account, and not by every command.
+        from paceline.providers import http
         from paceline.providers.unipile import driver as drivers
 
         settings = read_settings(account.settings)
         key = settings.key()
         if self._trust is None:
-            self._trust = drivers.certificates()
-        client = drivers.client_for(settings, key, self._trust, self._timeout or drivers.TIMEOUT)
-        driver = drivers.UnipileDriver(self._clock, account.name, settings, client, self._files)
+            self._trust = http.certificates()
+        line = drivers.line_for(settings, key, self._trust, self._timeout)
+        driver = drivers.UnipileDriver(self._clock, account.name, settings, line, self._files)
         try:
             await driver.check_standing()
         except BaseException:

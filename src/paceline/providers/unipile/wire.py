@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
+from paceline.core.address import guess_kind
 from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind, unknown
 from paceline.engine.ports import Capabilities, Message
-from paceline.providers.unipile.errors import Answer, is_error, read_error
+from paceline.providers.answers import Answer, name_of, refusal, segment
+from paceline.providers.unipile.errors import TABLE, is_error
 from paceline.providers.unipile.settings import UnipileSettings
 
 KEY_HEADER = "X-Paceline-Key"
@@ -30,6 +31,7 @@ LINKEDIN = Capabilities(
     channel="linkedin",
     actions=frozenset({"message", "connection_request", "inmail"}),
     finds=True,
+    resolves=True,
     longest_text={"connection_request": LONGEST_NOTE},
     single_part=frozenset({"connection_request"}),
 )
@@ -92,27 +94,11 @@ def read_sent(answer: Answer, request: Request, now: Instant) -> Outcome:
     """What became of the message, as far as the answer tells."""
     said = answer.said()
     if not answer.succeeded or (said is not None and is_error(said)):
-        return read_error(answer, now)
+        return TABLE.outcome_of(answer, now)
     if said is None:
         # Somebody said yes, but it was not Unipile, or only half of what it said has arrived.
         return unknown(f"answered {answer.status} with something that is not Unipile's")
     return Outcome(OutcomeKind.ACCEPTED, provider_id=name_of(said.get(request.answers_with)))
-
-
-def name_of(raw: object) -> str | None:
-    """An id as Unipile gives it. It may be missing, and that is no failure."""
-    if isinstance(raw, str | int) and not isinstance(raw, bool) and str(raw).strip():
-        return str(raw).strip()[:255]
-    return None
-
-
-def refusal(code: str, reason: str) -> Outcome:
-    return Outcome(OutcomeKind.REJECTED, reason, code)
-
-
-def segment(name: str) -> str:
-    """A name as one piece of a path, whatever is in it; two dots would lead elsewhere."""
-    return quote(name, safe="").replace(".", "%2E")
 
 
 def chat_of(target: str) -> str | None:
@@ -191,8 +177,10 @@ def _checked(request: Request) -> Request:
 
 
 def _is_address(text: str) -> bool:
+    """Whether it is one of e-mail: WhatsApp's groups are written with an @, too."""
     name, at, domain = text.rpartition("@")
-    return bool(name and at and domain) and text.isprintable() and " " not in text
+    whole = bool(name and at and domain) and text.isprintable() and " " not in text
+    return whole and guess_kind(text) == "email"
 
 
 def _compact(value: Any) -> str:

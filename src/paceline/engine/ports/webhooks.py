@@ -1,0 +1,83 @@
+"""What a provider reports by itself: messages that came in, receipts, and how an account stands.
+
+Plain records, and what is asked of a provider whose reports come over HTTP. Receiving them is not
+done here, nor is anything made of them. Every report may come twice, late, or in another order than
+things happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+from paceline.core.instants import Instant
+
+
+class Inbound(NamedTuple):
+    """A message that came in, or one of the account's own, echoed."""
+
+    provider_id: str
+    chat: str
+    """Where an answer goes, as a target is written: a person's address, or a group's."""
+    sender: str
+    text: str
+    """What was said; the caption of a file, and empty where there is none."""
+    at: Instant
+    """0 where the provider does not say when: whoever received the report knows better."""
+    from_us: bool = False
+    kind: str = "text"
+    """As the provider calls it: text, image, audio, …"""
+    group: bool = False
+
+
+class Receipt(NamedTuple):
+    """What became of one of ours."""
+
+    provider_id: str
+    state: Literal["sent", "delivered", "read", "failed"]
+    at: Instant
+    """0 where the provider does not say when."""
+    code: str = ""
+    reason: str = ""
+    key: str | None = None
+    """Our own name of the message, where the provider gives it back."""
+
+
+class AccountNews(NamedTuple):
+    """How the account as a whole stands: paired, offline, banned, logged out."""
+
+    state: Literal["ready", "offline", "refused"]
+    reason: str
+    at: Instant
+    """0 where the provider does not say when."""
+    until_at: Instant | None = None
+
+
+News = Inbound | Receipt | AccountNews
+
+
+class Webhooks(Protocol):
+    """What a provider offers besides whose reports come over HTTP. Pure: nothing is asked or sent.
+
+    ``settings`` are those of the account whose address was called.
+    """
+
+    def verify(
+        self,
+        settings: Mapping[str, Any],
+        headers: Mapping[str, str],
+        body: bytes,
+        query: Mapping[str, str],
+    ) -> bool:
+        """Whether the provider said this. Where no secret was agreed upon, nobody is believed."""
+        ...
+
+    def parse(self, settings: Mapping[str, Any], body: bytes) -> list[News]:
+        """What was reported, which may be nothing of interest; ``InputError`` for what is no report
+        at all, and never anything else."""
+        ...
+
+    def challenge(self, settings: Mapping[str, Any], query: Mapping[str, str]) -> str | None:
+        """What to answer somebody who wants to know whether we are who we say; None where the
+        provider asks no such thing, or has not shown who it is."""
+        ...

@@ -1,0 +1,8 @@
+"""Every driver there is, as a case of the one suite. A new driver is added here."""
+
+from __future__ import annotations
+
+from tests.providers.conformance import sandbox, unipile, wassenger, whatsapp
+from tests.providers.conformance.case import Case
+
+CASES: list[Case] = [*sandbox.CASES, *unipile.CASES, *wassenger.CASES, *whatsapp.CASES]
