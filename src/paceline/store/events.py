@@ -1,0 +1,189 @@
+"""Events: what happened, in words and values, and how far runs have come since it was last told.
+
+They are numbered in the order they were written. On SQLite that is the order of their commits, for
+one writes at a time. On PostgreSQL a transaction is given a number when it writes and others may
+commit higher ones before it does, so a missing number may still come, or was rolled back and never
+will. Whoever follows the numbers waits before a gap until nobody is left who could fill it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Integer, Select, bindparam, case, cast, func, select
+
+from paceline.core.events import EventKind, checked
+from paceline.core.instants import Instant
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports.events import Progress
+from paceline.engine.ports.records import Event
+from paceline.store import rows
+from paceline.store.base import Subject, dump, storable
+from paceline.store.prepared import Prepared
+from paceline.store.schema import campaigns, counters, events, runs
+
+LONGEST_LIST = 100
+"""Of a list among an event's values; nothing that is told has more worth telling."""
+
+_UNDER_WAY = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
+
+# Whoever writes an event has this lock from before its number is drawn until after its commit can
+# be seen by everybody. What the server says of its locks is as of now, whatever the snapshot.
+_PG_WRITING = """
+SELECT 1 FROM pg_locks
+WHERE locktype = 'relation' AND relation = 'events'::regclass AND mode = 'RowExclusiveLock'
+    AND granted AND pid IS DISTINCT FROM pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+LIMIT 1
+"""
+
+
+class Events(Subject):
+    """What happened, newest first for people, oldest first for whoever follows."""
+
+    def add(
+        self,
+        kind: EventKind,
+        text: str,
+        *,
+        at: Instant,
+        data: Mapping[str, Any] | None = None,
+        account_id: int | None = None,
+        run_id: int | None = None,
+        delivery_id: int | None = None,
+    ) -> None:
+        told = data or {}
+        self._connection.execute(
+            events.insert().values(
+                at=at,
+                kind=checked(kind, told).value,
+                text=storable(text),
+                data=dump(_fit(told)),
+                account_id=account_id,
+                run_id=run_id,
+                delivery_id=delivery_id,
+            )
+        )
+
+    def latest(
+        self,
+        *,
+        account_id: int | None = None,
+        run_id: int | None = None,
+        kinds: Sequence[str] = (),
+        limit: int = 20,
+    ) -> list[Event]:
+        statement = select(*rows.EVENT).order_by(events.c.id.desc()).limit(limit)
+        if account_id is not None:
+            statement = statement.where(events.c.account_id == account_id)
+        if run_id is not None:
+            statement = statement.where(events.c.run_id == run_id)
+        if kinds:
+            statement = statement.where(events.c.kind.in_(kinds))
+        return [rows.event(row) for row in self._connection.execute(statement)]
+
+    def after(self, event_id: int, limit: int, settled: int = 0) -> list[Event]:
+        found = [
+            rows.event(row)
+            for row in _AFTER.run(self._context, last_seen=event_id, most=limit).fetchall()
+        ]
+        if not self._context.postgresql:
+            return found
+        expected = max(event_id, settled) + 1
+        for place, event in enumerate(found):
+            if event.id > expected:
+                return found[:place]
+            expected = max(expected, event.id + 1)
+        return found
+
+    def settled(self) -> int:
+        # The number first: it is one of a transaction that may be over by the second question.
+        last: int = _LAST.run(self._context).fetchone()[0]
+        if self._context.postgresql:
+            writing = self._context.cursor().execute(_PG_WRITING).fetchone()
+            return 0 if writing else last
+        return last
+
+    def progress(self, run_id: int | None = None) -> list[Progress]:
+        if run_id is None:
+            found = _PROGRESS.run(self._context)
+        elif self._held(run_id):
+            found = _PROGRESS_OF.run(self._context, run_id=run_id)
+        else:
+            return []
+        return [_how_far(row) for row in found.fetchall()]
+
+    def _held(self, run_id: int) -> bool:
+        """Whether the run is ours to tell of. On SQLite a writer is alone."""
+        statement = select(runs.c.id).where(runs.c.id == run_id)
+        locked = statement.with_for_update(key_share=True, skip_locked=True)
+        return self._connection.execute(locked).first() is not None
+
+
+def _how_far(row: rows.Row) -> Progress:
+    values = list(row)
+    values[6] = 0 if row[6] is None else json.loads(row[6])["done"]
+    return Progress(*values)
+
+
+def _fit(value: Any) -> Any:
+    """A value made fit to be stored and sent: texts and lists of a length one can live with."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {str(key): _fit(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_fit(entry) for entry in value[:LONGEST_LIST]]
+    return value
+
+
+def _progress(one: bool) -> Select[Any]:
+    """Running runs of campaigns and reminders, each with what was told of it last."""
+    moved = case(
+        (counters.c.state.in_([rows.spelled(state) for state in _UNDER_WAY]), 0),
+        else_=counters.c.n,
+    )
+    sent = case((counters.c.state == rows.spelled(DeliveryState.SENT), counters.c.n), else_=0)
+    last = (
+        select(func.max(events.c.id))
+        .where(events.c.run_id == runs.c.id, events.c.kind == EventKind.RUN_PROGRESS.value)
+        .scalar_subquery()
+    )
+    told = events.alias("told")
+    statement = (
+        select(
+            runs.c.id,
+            campaigns.c.name,
+            campaigns.c.kind,
+            cast(func.sum(sent), BigInteger),
+            cast(func.sum(moved), BigInteger),
+            cast(func.sum(counters.c.n), BigInteger),
+            func.max(told.c.data),
+            func.coalesce(func.max(told.c.at), func.max(runs.c.started_at), 0),
+        )
+        .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
+        .join(counters, counters.c.run_id == runs.c.id)
+        .outerjoin(told, told.c.id == last)
+        .where(
+            runs.c.state == rows.spelled(RunState.RUNNING),
+            campaigns.c.kind != "direct",
+        )
+        .group_by(runs.c.id, campaigns.c.name, campaigns.c.kind)
+        .order_by(runs.c.id)
+    )
+    return statement.where(runs.c.id == bindparam("run_id")) if one else statement
+
+
+_AFTER = Prepared(
+    lambda _: (
+        select(*rows.EVENT)
+        .where(events.c.id > bindparam("last_seen", type_=BigInteger))
+        .order_by(events.c.id)
+        .limit(bindparam("most", type_=Integer))
+    )
+)
+_LAST = Prepared(lambda _: select(func.coalesce(func.max(events.c.id), 0)))
+_PROGRESS = Prepared(lambda _: _progress(one=False))
+_PROGRESS_OF = Prepared(lambda _: _progress(one=True))
