@@ -301,9 +301,7 @@ def test_the_pace_goes_on_from_the_call_though_only_its_intent_was_checkpointed(
         early = truth._replace(last_at=truth.last_at - 9 * SECOND, tat_at=truth.tat_at - 9 * SECOND)
         account_id = world.account_now().id
         world.write(lambda tx: tx.path._checkpoint({account_id: usages.to_json(early)}))  # type: ignore[attr-defined]
-        snapshot = world.read(
-            lambda tx: take_snapshot(tx, account_id, world.clock.now(), begins=True)
-        )
+        snapshot = world.read(lambda tx: take_snapshot(tx, account_id, world.clock.now()))
         # The intent was made as long before the call as the checkpoint says.
         assert snapshot.usage().last_at == truth.last_at
         assert snapshot.usage().tat_at == truth.tat_at

@@ -1,0 +1,66 @@
+"""``paceline account check`` and ``account groups``: an account as its provider sees it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+
+from paceline.cli import output
+from paceline.cli.options import AccountName, AsJson
+from paceline.cli.surroundings import existing
+from paceline.engine import visiting
+from paceline.engine.commands import accounts
+
+
+def check(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None:
+    """Open an account at its provider; say what is wrong.
+
+    Nothing is sent. The exit code is 1 if it cannot be opened.
+    """
+    with existing(ctx) as house:
+        with house.store.read() as tx:
+            account = accounts.find(tx, name)
+            used = visiting.in_use(tx, account)
+        visiting.refuse_in_use(account, house.providers, used=used)
+        found = asyncio.run(visiting.check(account, house.providers))
+    if as_json:
+        output.say_json({"account": name, "ok": found.ok, "told": found.told})
+    else:
+        output.say(f"{name} ({account.provider}): {found.told}")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def groups(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None:
+    """Ask the provider which groups an account is in; list them.
+
+    Reminders that go out from several accounts send to each group from one that is a member of it.
+    """
+    with existing(ctx) as house:
+        with house.store.read() as tx:
+            account = accounts.find(tx, name)
+            used = visiting.in_use(tx, account)
+        visiting.refuse_in_use(account, house.providers, used=used)
+        found = asyncio.run(visiting.groups(account, house.providers))
+        with house.store.write() as tx:
+            tx.groups.put(account.id, found, house.clock.now())
+            kept = tx.groups.list(account.id)
+    if as_json:
+        output.say_json([group._asdict() for group in kept])
+        return
+    output.show_table(
+        ("GROUP", "NAME", "MEMBERS", ""),
+        [
+            (
+                group.id,
+                group.name,
+                "-" if group.size is None else group.size,
+                "" if group.may_send else "only admins may write",
+            )
+            for group in kept
+        ],
+        right=("MEMBERS",),
+        firm=("GROUP",),
+        empty=f"{name} is a member of no group",
+    )

@@ -1,0 +1,63 @@
+"""Who sends to whom, when a reminder goes out from several accounts or to groups.
+
+An account can only write to a group that it is a member of. Which ones those are is known from when
+its groups were last synced; of an account that never was, nothing is known, and it is trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from paceline.core.address import guess_kind
+from paceline.core.model import Target
+from paceline.engine.ports import Account, Tx
+
+NO_MEMBER = "no account of it is a member of this group"
+NOT_A_MEMBER = "{account} is not a member of this group"
+ADMINS_ONLY = "only admins may write to this group"
+
+
+@dataclass(slots=True)
+class Allotment:
+    """Every target is in exactly one of the two."""
+
+    owners: list[tuple[Target, int]] = field(default_factory=list)
+    """In the order of the targets, each with the account that sends to it."""
+    unreachable: dict[str, list[Target]] = field(default_factory=dict)
+    """By the reason."""
+
+
+def allot(tx: Tx, accounts: Sequence[Account], targets: Sequence[Target]) -> Allotment:
+    """Give every target to an account that can write to it, the one that has least to do."""
+    groups = [target.address for target in targets if guess_kind(target.address) == "group"]
+    numbers = [account.id for account in accounts]
+    known = tx.groups.synced_at(numbers) if groups else {}
+    members = tx.groups.members(sorted(known), groups) if known else {}
+    found, load = Allotment(), dict.fromkeys(numbers, 0)
+    for target in targets:
+        is_group = guess_kind(target.address) == "group"
+        able = _able(numbers, known, members.get(target.address, {})) if is_group else numbers
+        if able:
+            # The first of those with the least, so that the same targets are dealt the same way.
+            owner = min(able, key=lambda number: (load[number], numbers.index(number)))
+            load[owner] += 1
+            found.owners.append((target, owner))
+        else:
+            why = _why_not(accounts, members.get(target.address, {}))
+            found.unreachable.setdefault(why, []).append(target)
+    return found
+
+
+def _able(
+    numbers: Sequence[int], known: Mapping[int, int], members: Mapping[int, bool]
+) -> list[int]:
+    return [number for number in numbers if number not in known or members.get(number, False)]
+
+
+def _why_not(accounts: Sequence[Account], members: Mapping[int, bool]) -> str:
+    if members:
+        return ADMINS_ONLY
+    if len(accounts) == 1:
+        return NOT_A_MEMBER.format(account=accounts[0].name)
+    return NO_MEMBER

@@ -1,0 +1,214 @@
+"""Reminders: create, edit, enable, disable, fire by hand, pause and resume what they have begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core.errors import ConflictError, InputError, NotFoundError
+from paceline.core.events import EventKind
+from paceline.core.instants import Instant, local_text
+from paceline.core.model import Target
+from paceline.core.nearest import did_you_mean
+from paceline.core.schedule import Rule
+from paceline.core.states import CampaignState
+from paceline.engine import firing
+from paceline.engine.allotting import allot
+from paceline.engine.campaign_checks import account_named
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.commands import campaigns
+from paceline.engine.firing import Fired
+from paceline.engine.once import once
+from paceline.engine.people import Unreachable, recognised
+from paceline.engine.ports import Campaign, Providers, Reminder, Tx
+from paceline.engine.reminder_spec import ReminderSpec, day_of_window, edited
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A reminder as it was created or changed, and what its writer should know."""
+
+    reminder: Reminder
+    warnings: list[str]
+    unreachable: list[Unreachable]
+
+
+def find(tx: Tx, name: str) -> Reminder:
+    found = tx.reminders.find(name)
+    if found is None:
+        names = [known.name for known in tx.reminders.list()]
+        raise NotFoundError(
+            f"no reminder named '{name}'{did_you_mean(name, names)}",
+            hint="paceline reminder list shows those there are",
+        )
+    return found
+
+
+def spec_of(tx: Tx, reminder: Reminder) -> ReminderSpec:
+    """A reminder as it is kept, read back."""
+    campaign = tx.campaigns.get(reminder.campaign_id)
+    kept = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
+    return ReminderSpec(kept, Rule.parse(reminder.rule, reminder.zone))
+
+
+def create(
+    tx: Tx,
+    spec: ReminderSpec,
+    targets: Sequence[Target],
+    providers: Providers,
+    at: Instant,
+    *,
+    key: str | None = None,
+) -> tuple[Made, bool]:
+    """An enabled reminder, or an error and nothing at all; and whether it was made now."""
+    wish = [
+        spec.name,
+        spec.campaign.settings(),
+        spec.campaign.stored_content(),
+        str(spec.rule),
+        [(target.address, sorted(target.fields.items())) for target in targets],
+    ]
+    made, new = once(
+        tx, key, "reminder", wish, at, lambda: _create(tx, spec, targets, providers, at)
+    )
+    campaign = tx.campaigns.get(made)
+    return _told(tx, find(tx, campaign.name), providers, at), new
+
+
+def _create(
+    tx: Tx, spec: ReminderSpec, targets: Sequence[Target], providers: Providers, at: Instant
+) -> int:
+    if tx.campaigns.find(spec.name) is not None:
+        raise ConflictError(f"there is something named '{spec.name}' already", key="name")
+    campaigns.check(tx, spec.campaign, targets, providers)
+    targets = recognised(tx, targets)
+    campaign = tx.campaigns.add(
+        name=spec.name,
+        kind="reminder",
+        content=spec.campaign.stored_content(),
+        settings=spec.campaign.settings(),
+        at=at,
+    )
+    tx.campaigns.move(campaign.id, "launch", at=at)
+    reminder = tx.reminders.add(campaign.id, str(spec.rule), spec.rule.zone, at)
+    if not spec.campaign.audience:
+        tx.reminders.set_targets(reminder.id, targets)
+    tx.reminders.switch(reminder.id, True, spec.rule.after(at))
+    told = {"reminder": spec.name, "targets": len(targets)}
+    text = f"{spec.name}: {len(targets)} targets"
+    tx.events.add(EventKind.REMINDER_CREATED, text, at=at, data=told)
+    return campaign.id
+
+
+def edit(
+    tx: Tx,
+    name: str,
+    changes: Mapping[str, Any],
+    providers: Providers,
+    at: Instant,
+    *,
+    instead: ReminderSpec | None = None,
+    targets: Sequence[Target] | None = None,
+) -> Made:
+    """Change when it fires and when it may send, or put another file in its place.
+
+    What has fired already goes on as it was: a run has its content, targets and window of its own.
+    """
+    reminder = find(tx, name)
+    spec = instead or spec_of(tx, reminder)
+    if instead is not None and instead.name != name:
+        raise InputError(
+            f"the file is about '{instead.name}', not about '{name}'",
+            key="name",
+            hint="A reminder keeps its name; create another one under the new name",
+        )
+    spec = edited(spec, changes, name)
+    if targets is None:
+        targets, _ = firing.whom(tx, reminder, spec.campaign, providers)
+    campaigns.check(tx, spec.campaign, targets, providers)
+    tx.campaigns.set_content(
+        reminder.campaign_id, spec.campaign.stored_content(), spec.campaign.settings()
+    )
+    if instead is not None:
+        tx.reminders.set_targets(
+            reminder.id, [] if spec.campaign.audience else recognised(tx, targets)
+        )
+    next_at = spec.rule.after(at) if reminder.enabled else None
+    tx.reminders.change(reminder.id, str(spec.rule), spec.rule.zone, next_at, at)
+    tx.events.add(EventKind.REMINDER_EDITED, f"{name} edited", at=at, data={"reminder": name})
+    return _told(tx, find(tx, name), providers, at)
+
+
+def _told(tx: Tx, reminder: Reminder, providers: Providers, at: Instant) -> Made:
+    spec = spec_of(tx, reminder)
+    targets, unreachable = firing.whom(tx, reminder, spec.campaign, providers)
+    accounts = [account_named(tx, name) for name in spec.campaign.accounts]
+    allotment = allot(tx, accounts, targets)
+    for why, some in allotment.unreachable.items():
+        unreachable += [Unreachable(one.contact_id, one.address, why) for one in some]
+    return Made(reminder, spec.warnings(at), unreachable)
+
+
+def enable(tx: Tx, name: str, at: Instant) -> Reminder:
+    """It fires again from its next time on; what was due while it was off is not made up for."""
+    reminder = find(tx, name)
+    if reminder.enabled:
+        raise ConflictError(f"reminder {name} is enabled already")
+    next_at = Rule.parse(reminder.rule, reminder.zone).after(at)
+    if next_at is None:
+        raise ConflictError(
+            f"reminder {name} has no time left to fire at",
+            hint=f"Give it another one: paceline reminder edit {name} --at …",
+        )
+    tx.reminders.switch(reminder.id, True, next_at)
+    tx.events.add(EventKind.REMINDER_ENABLED, f"{name} enabled", at=at, data={"reminder": name})
+    return find(tx, name)
+
+
+def disable(tx: Tx, name: str, at: Instant) -> Reminder:
+    """It fires no more; what it has begun goes on."""
+    reminder = find(tx, name)
+    if not reminder.enabled:
+        raise ConflictError(f"reminder {name} is disabled already")
+    tx.reminders.switch(reminder.id, False, None)
+    tx.events.add(EventKind.REMINDER_DISABLED, f"{name} disabled", at=at, data={"reminder": name})
+    return find(tx, name)
+
+
+def fire(tx: Tx, name: str, providers: Providers, at: Instant, *, key: str | None = None) -> Fired:
+    """Now, by hand, beside its own times. Outside its window nothing would go, so it is refused."""
+    reminder = find(tx, name)
+    spec = spec_of(tx, reminder).campaign
+    campaign = tx.campaigns.get(reminder.campaign_id)
+    if campaign.state is CampaignState.PAUSED:
+        hint = f"paceline reminder resume {name}"
+        raise ConflictError(f"reminder {name} is paused", hint=hint)
+    _, closes_at = day_of_window(spec.window, at)
+    if spec.at_close == "skip" and at >= closes_at:
+        raise ConflictError(
+            f"its window closed at {local_text(closes_at, reminder.zone)}: nothing would be sent",
+            hint=f"Widen it: paceline reminder edit {name} --window 0-24",
+        )
+    unreachable: list[Unreachable] = []
+
+    def make() -> int:
+        fired = firing.fire(tx, reminder, providers, at, None)
+        unreachable.extend(fired.unreachable)
+        return fired.run.id
+
+    run_id, _ = once(tx, key, "firing", [name], at, make)
+    return Fired(tx.runs.get(run_id), unreachable)
+
+
+def pause(tx: Tx, name: str, at: Instant, reason: str = "paused by an operator") -> Campaign:
+    """What it has begun stops before the next message, and it does not fire meanwhile."""
+    return campaigns.steer(tx, _campaign(tx, name), "pause", at, reason)
+
+
+def resume(tx: Tx, name: str, at: Instant) -> Campaign:
+    return campaigns.steer(tx, _campaign(tx, name), "resume", at, "")
+
+
+def _campaign(tx: Tx, name: str) -> Campaign:
+    return tx.campaigns.get(find(tx, name).campaign_id)

@@ -1,0 +1,183 @@
+"""Firing a reminder: its targets are frozen, every delivery is there at once, and lanes are woken.
+
+All of it is one transaction, of a handful of statements however many targets there are. Whoever
+moves the reminder on to its next time fires, and nobody else does for that time; a crash before the
+commit leaves everything as it was, and the next look fires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.core.errors import InputError, NotFoundError
+from paceline.core.instants import MINUTE, Instant, local_text
+from paceline.core.model import Target
+from paceline.core.schedule import Rule
+from paceline.core.states import CampaignState
+from paceline.engine import alerts, events
+from paceline.engine.allotting import Allotment, allot
+from paceline.engine.campaign_checks import account_named
+from paceline.engine.campaign_spec import CampaignSpec, Timing
+from paceline.engine.commands import campaigns
+from paceline.engine.people import Unreachable, reached_by, recognised
+from paceline.engine.ports import Campaign, NewDelivery, Providers, Reminder, Run, Tx
+from paceline.engine.ports.reminders import Firing
+from paceline.engine.reminder_spec import day_of_window
+from paceline.engine.runs import end_if_done
+
+LATE_US = 2 * MINUTE
+"""Whoever is later than this was not there when the reminder was to fire."""
+
+MOST_MISSED = 100
+"""How many missed firings are told apart; of more it is only said that there were more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    run: Run
+    unreachable: list[Unreachable]
+    """People of its audience who have no address that its accounts can write to."""
+
+
+def ring(tx: Tx, seen: Reminder, providers: Providers, now: Instant) -> Run | None:
+    """Fire a reminder whose time has come, or write down that it was missed; None where somebody
+    else has done so."""
+    assert seen.next_at is not None, "only what has a next time is due"
+    rule = Rule.parse(seen.rule, seen.zone)
+    if not tx.reminders.advance(seen, rule.after(now)):
+        return None
+    times, more = rule.between(seen.next_at - 1, now, MOST_MISSED)
+    latest = times[-1] if times else seen.next_at
+    campaign = tx.campaigns.get(seen.campaign_id)
+    reason = _why_missed(campaign, latest, now)
+    missed = times if reason else times[:-1]
+    run = None
+    if missed:
+        text = reason or "the service was not there in time"
+        run = _miss(tx, seen, campaign, missed, text, now, more=more)
+    return run if reason else fire(tx, seen, providers, now, latest).run
+
+
+def _why_missed(campaign: Campaign, fires_at: Instant, now: Instant) -> str:
+    """Why a firing cannot take place any more; empty if it can."""
+    if campaign.state is CampaignState.PAUSED:
+        return f"it was paused: {campaign.reason}" if campaign.reason else "it was paused"
+    if now - fires_at <= LATE_US:
+        return ""
+    _, closes_at = day_of_window(Timing.stored(campaign.settings).window, fires_at)
+    return "" if now < closes_at else "the service was down until after its window had closed"
+
+
+def _miss(
+    tx: Tx,
+    reminder: Reminder,
+    campaign: Campaign,
+    missed: list[Instant],
+    reason: str,
+    now: Instant,
+    *,
+    more: bool,
+) -> Run:
+    """One run for all that were missed in one go: a week of minutes is not ten thousand runs."""
+    first, last = (local_text(at, reminder.zone) for at in (missed[0], missed[-1]))
+    many = f"{'more than ' if more else ''}{len(missed)} times, {first} to {last}"
+    told = f"Missed {many if len(missed) > 1 else last}: {reason}."
+    run = tx.runs.add(campaign_id=campaign.id, firing=Firing(campaign.content, missed[-1]), at=now)
+    tx.runs.move(run.id, "miss", at=now, reason=reason, summary=told)
+    run = tx.runs.get(run.id)
+    events.run_missed(tx, run, reason, told, now)
+    alerts.firing_missed(tx, reminder.name, run, told, now)
+    return run
+
+
+def fire(
+    tx: Tx, reminder: Reminder, providers: Providers, at: Instant, fired_for: Instant | None
+) -> Fired:
+    """Begin a run of it now."""
+    tx.settings.fence()
+    campaign = tx.campaigns.get(reminder.campaign_id)
+    spec = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
+    try:
+        targets, unreachable = whom(tx, reminder, spec, providers)
+        campaigns.check(tx, spec, targets, providers)
+    except (InputError, NotFoundError) as error:
+        return Fired(_cannot(tx, reminder, campaign, fired_for, str(error), at), [])
+    targets = recognised(tx, targets)
+    accounts = [account_named(tx, name) for name in spec.accounts]
+    tx.timetable.hold(account.id for account in accounts)
+    opens_at, closes_at = Timing.stored(campaign.settings).window_on(fired_for or at)
+    run = tx.runs.add(
+        campaign_id=campaign.id,
+        window=str(spec.window) if spec.window and spec.before_open == "hold" else None,
+        opens_at=opens_at,
+        closes_at=closes_at,
+        priority=spec.priority,
+        firing=Firing(campaign.content, fired_for),
+        at=at,
+    )
+    allotment = allot(tx, accounts, targets)
+    _fill(tx, run, spec, allotment, accounts[0].id, at)
+    events.run_fired(tx, run, len(targets), at)
+    if not allotment.owners:
+        tx.runs.move(run.id, "start", at=at)
+        end_if_done(tx, run.id, at)
+    return Fired(tx.runs.get(run.id), unreachable)
+
+
+def whom(
+    tx: Tx, reminder: Reminder, spec: CampaignSpec, providers: Providers
+) -> tuple[list[Target], list[Unreachable]]:
+    """Whom it goes to as things are now; and who of its audience cannot be reached."""
+    name = spec.audience.get("audience")
+    if name is None:
+        return tx.reminders.targets(reminder.id), []
+    reached = reached_by(tx, str(name), spec.action, spec.accounts, providers)
+    return reached.targets, reached.unreachable
+
+
+def _fill(
+    tx: Tx, run: Run, spec: CampaignSpec, allotment: Allotment, first_account: int, at: Instant
+) -> None:
+    """Every delivery, those that can never go as well, so that all add up from the beginning."""
+    position = 0
+
+    def new(target: Target, account_id: int, due_at: Instant | None) -> NewDelivery:
+        nonlocal position
+        position += 1
+        return NewDelivery(
+            run_id=run.id,
+            account_id=account_id,
+            position=position - 1,
+            target=target.address,
+            scheduled_at=at,
+            due_at=due_at,
+            fields=dict(target.fields),
+            action=spec.action,
+            recipient_hours=spec.recipient_hours_of(target),
+            contact_id=target.contact_id,
+        )
+
+    for why, targets in sorted(allotment.unreachable.items()):
+        tx.deliveries.add((new(target, first_account, None) for target in targets), at)
+        tx.deliveries.move_all(run.id, "skip", at=at, reason=why)
+    tx.deliveries.add((new(target, owner, at) for target, owner in allotment.owners), at)
+    tx.lanes.touch_run(run.id, at)
+
+
+def _cannot(
+    tx: Tx,
+    reminder: Reminder,
+    campaign: Campaign,
+    fired_for: Instant | None,
+    reason: str,
+    at: Instant,
+) -> Run:
+    """It was to fire and nothing can be sent: a run that says so, and operators who are told."""
+    run = tx.runs.add(campaign_id=campaign.id, firing=Firing(campaign.content, fired_for), at=at)
+    tx.runs.move(run.id, "start", at=at)
+    told = f"Nothing was sent: {reason}."
+    tx.runs.move(run.id, "finish_none", at=at, reason=reason, summary=told)
+    run = tx.runs.get(run.id)
+    events.run_finished(tx, run, run.state, {}, told, at)
+    alerts.fell_short(tx, reminder.name, run, told, at)
+    return run

@@ -1,0 +1,79 @@
+"""Visiting an account beside its lane: to see whether it can be opened, and what groups it is in.
+
+Nothing is sent, and nothing is paced. An account that can be open in one place only is left alone
+while a service has it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from paceline.core.errors import ConflictError, InputError, PacelineError, ProviderError
+from paceline.core.instants import SECOND
+from paceline.engine.drivers import within_time
+from paceline.engine.ports import Account, Driver, Group, Grouped, Providers, Tx
+
+OPEN_WITHIN_US = 60 * SECOND
+GROUPS_WITHIN_US = 120 * SECOND
+CLOSE_WITHIN_US = 10 * SECOND
+
+
+class Visited(NamedTuple):
+    """What came of it: nothing wrong, or one line that says what is."""
+
+    ok: bool
+    told: str
+
+
+def in_use(tx: Tx, account: Account) -> bool:
+    """Whether a living process has the account's lane, and so may have the account open."""
+    owner = tx.lanes.get(account.id).owner
+    living = {one.id for one in tx.processes.list() if one.lease_until_at > tx.now}
+    return owner in living
+
+
+def refuse_in_use(account: Account, providers: Providers, *, used: bool) -> None:
+    """A second session would throw out the one that is sending."""
+    provider = providers.get(account.provider)
+    if used and provider.capabilities_of(account.settings).exclusive:
+        raise ConflictError(
+            f"{account.name} is open in the running service, and can be open in one place only",
+            hint=f"Pause it first: paceline account pause {account.name}",
+        )
+
+
+async def check(account: Account, providers: Providers) -> Visited:
+    """Open the account and close it again."""
+    provider = providers.get(account.provider)
+    try:
+        provider.check(account.settings)
+        driver = await _opened(account, providers)
+        await within_time(driver.close(), CLOSE_WITHIN_US)
+    except PacelineError as error:
+        return Visited(False, str(error))
+    except TimeoutError:
+        return Visited(False, f"no answer within {OPEN_WITHIN_US // SECOND} seconds")
+    return Visited(True, "it can be opened")
+
+
+async def groups(account: Account, providers: Providers) -> list[Group]:
+    """The groups it is a member of, as the provider has them now."""
+    provider = providers.get(account.provider)
+    if not provider.capabilities_of(account.settings).groups:
+        raise InputError(f"{account.provider} has no groups")
+    try:
+        driver = await _opened(account, providers)
+        try:
+            return await within_time(cast("Grouped", driver).groups(), GROUPS_WITHIN_US)
+        finally:
+            await within_time(driver.close(), CLOSE_WITHIN_US)
+    except TimeoutError:
+        raise ProviderError(f"{account.provider} did not answer in time") from None
+
+
+async def _opened(account: Account, providers: Providers) -> Driver:
+    return await within_time(_open(account, providers), OPEN_WITHIN_US)
+
+
+async def _open(account: Account, providers: Providers) -> Driver:
+    return await providers.get(account.provider).open(account)
