@@ -5,18 +5,19 @@ The others, and what a twin is, are in ``twins.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from paceline.core import gates
 from paceline.core import usage as usages
 from paceline.core.instants import DAY, Instant
 from paceline.core.states import DeliveryState
-from paceline.engine import following, settling
+from paceline.engine import chooser, following, settling
 from paceline.engine.commands import campaigns
+from paceline.engine.ports.timetable import Later
 from paceline.store import deliveries, path_sqlite, steps, timetable
 from tests.sim.small import (
     BOUNCING,
@@ -40,34 +41,54 @@ def follow_ups_go_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(following, "parse_duration", lambda _: 0)
 
 
-def _released(patch: pytest.MonkeyPatch, *changes: tuple[str, str]) -> None:
-    """Follow-ups are released by another statement."""
-    statement = str(steps._RELEASE)
-    for before, after in changes:
-        assert before in statement
-        statement = statement.replace(before, after)
-    patch.setattr(steps, "_RELEASE", text(statement))
+def _told(patch: pytest.MonkeyPatch, what: str, *changes: tuple[str, str]) -> None:
+    """Those who follow are told by another statement."""
+    patch.setitem(steps._TOLD, what, _changed(steps._TOLD[what], *changes))
+
+
+def _changed(
+    statements: Mapping[bool, TextClause], *changes: tuple[str, str]
+) -> dict[bool, TextClause]:
+    changed = {}
+    for dialect, statement in statements.items():
+        words = str(statement)
+        for before, after in changes:
+            assert before in words
+            words = words.replace(before, after)
+        changed[dialect] = text(words)
+    return changed
 
 
 def a_doubt_is_followed_up(patch: pytest.MonkeyPatch) -> None:
-    _released(
+    patch.setattr(steps, "_LOCKED", _changed(steps._LOCKED, ("'sent'", "'sent', 'unknown'")))
+    _told(
         patch,
+        "release",
         ("p.state = 'sent'", "p.state IN ('sent', 'unknown')"),
         ("p.sent_at + :after_us", "coalesce(p.sent_at, :at) + :after_us"),
     )
 
 
 def a_failure_is_followed_up(patch: pytest.MonkeyPatch) -> None:
-    _released(
+    """Released, not called off again, taken by its lane, and let through by the intent."""
+    _told(patch, "skip", ("'failed', ", ""))
+    patch.setattr(chooser, "SENT_OR_NONE", (*chooser.SENT_OR_NONE, "failed"))
+    guarded = path_sqlite._BEFORE_INTENDING
+    assert "= 'sent' END" in guarded
+    let_through = guarded.replace("= 'sent' END", "IN ('sent', 'failed') END")
+    patch.setattr(path_sqlite, "_BEFORE_INTENDING", let_through)
+    _told(
         patch,
+        "release",
         ("p.state = 'sent'", "p.state IN ('sent', 'failed')"),
         ("p.sent_at + :after_us", "coalesce(p.sent_at, :at) + :after_us"),
     )
 
 
 def whoever_is_free_follows_up(patch: pytest.MonkeyPatch) -> None:
-    _released(
+    _told(
         patch,
+        "release",
         ("account_id = p.account_id", "account_id = NULL"),
         ("RETURNING deliveries.account_id", "RETURNING NULL"),
     )
@@ -147,15 +168,14 @@ def a_plan_is_trusted(patch: pytest.MonkeyPatch) -> None:
 def what_is_put_off_never_comes_back(patch: pytest.MonkeyPatch) -> None:
     put_off = timetable.Timetable.put_off
 
-    def for_ever(self: timetable.Timetable, account: int, run: int, at: int, *rest: Any) -> int:
-        return put_off(self, account, run, at + 3_650 * DAY, *rest)
+    def for_ever(self: timetable.Timetable, account: int, moves: list[Later]) -> int:
+        return put_off(self, account, [one._replace(at=one.at + 3_650 * DAY) for one in moves])
 
     patch.setattr(timetable.Timetable, "put_off", for_ever)
 
 
 def the_removed_are_left_their_follow_ups(patch: pytest.MonkeyPatch) -> None:
-    nothing = "UPDATE deliveries SET reason = '' WHERE run_id = -:run_id - :at RETURNING account_id"
-    patch.setattr(steps, "_CALL_OFF", text(nothing))
+    _told(patch, "call off", ("a.removed_at IS NOT NULL", "false"))
 
 
 STEP = "never ahead of its step"

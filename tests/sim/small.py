@@ -137,5 +137,7 @@ PLANNED = replace(
     CAPPED,
     mailings=tuple(replace(mailing, planned=True) for mailing in CAPPED.mailings),
     operated=True,
+    calm_us=26 * HOUR,
 )
-"""As many as a day has room for are laid out on it, and then somebody sends one more."""
+"""As many as a day has room for are laid out on it, and then somebody sends one more; where they
+send a few, what no longer fits goes on the third day."""

@@ -20,7 +20,7 @@ from paceline.core.model import Content, Part, Target
 from paceline.core.plan import Layout, lay_out
 from paceline.core.presets import preset
 from paceline.core.states import DeliveryState
-from paceline.engine import planning
+from paceline.engine import arrival
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.clock import LoopClock
 from paceline.engine.commands.campaigns import find
@@ -79,8 +79,8 @@ def stage(of: World, folder: Path) -> Iterator[Stage]:
 
 
 def planned(of: World, folder: Path) -> Plan:
-    """The plan of a world's one campaign before it is stored."""
-    (sent,) = of.mailings
+    """The plan of a world's last campaign before it is stored; the others are under way."""
+    *others, sent = of.mailings
     spec = CampaignSpec(
         name=sent.name,
         accounts=sent.senders,
@@ -95,7 +95,8 @@ def planned(of: World, folder: Path) -> Plan:
         Target(sent.address(number), {"zone": ZONES[number % len(ZONES)]})
         for number in range(sent.targets)
     ]
-    with stage(replace(of, mailings=()), folder) as set_up, set_up.around.store.read() as tx:
+    before = replace(of, mailings=tuple(others))
+    with stage(before, folder) as set_up, set_up.around.store.read() as tx:
         return plan_campaign(tx, spec, targets, set_up.house, of.start_at)
 
 
@@ -104,7 +105,7 @@ def expected(of: World, folder: Path) -> dict[str, Instant]:
     found = {}
     with stage(of, folder) as set_up, set_up.around.store.read() as tx:
         for sent in of.mailings:
-            ahead = planning.eta(tx, find(tx, sent.name), of.start_at)
+            ahead = arrival.eta(tx, find(tx, sent.name), of.start_at)
             assert ahead is not None and ahead.finish_at is not None and ahead.stuck == 0
             found[sent.name] = ahead.finish_at
     return found
@@ -203,8 +204,9 @@ SHARED: dict[str, Callable[[], World]] = {
         mailing(60, "one", expire_after_us=HOUR), mailing(20, "two"), spacing="1m"
     ),
     "each kind has a cap of its own": lambda: world(
-        mailing(50, "one", action="email"),
-        mailing(50, "two", action="message"),
+        # Laid out beforehand: what two caps put off at two times goes in the order of those.
+        mailing(50, "one", action="email", planned=True),
+        mailing(50, "two", action="message", planned=True),
         daily={"email": 10, "message": 30},
         spacing="1m",
         zone="Europe/Paris",
@@ -254,6 +256,41 @@ def laid_out(of: World, folder: Path) -> Layout:
         ground = gather(tx, ids, of.start_at, not_before=as_they_stand)
         seats = list(ground.seats.values())
         return lay_out(seats, ground.queues, of.start_at, random.Random(1))
+
+
+ONCE = {"per_recipient": "1/day", "spacing": "4m..6m"}
+
+
+def same_people(*, laid_out: bool) -> World:
+    """Two campaigns to the same people, each on an account of its own, and nobody twice a day."""
+    first = mailing(60, "one", audience="all", planned=laid_out)
+    second = Mailing("two", ("account-1",), 60, audience="all", planned=laid_out)
+    return world(first, second, senders=2, **ONCE)
+
+
+def test_the_plan_of_a_campaign_whose_people_another_account_writes_to_first(
+    tmp_path: Path,
+) -> None:
+    of = same_people(laid_out=True)
+    plan = planned(of, tmp_path)
+    assert plan.finish_at is not None and plan.finish_at > of.start_at + DAY
+    assert plan.gates["frequency"] > 0
+    (tmp_path / "played").mkdir()
+    ahead, (ends, states) = expected(of, tmp_path / "played"), played(of)
+    assert states == {DeliveryState.SENT: 120}
+    assert_near(plan.finish_at, ends["two"], of.start_at)
+    for name in ("one", "two"):
+        assert_near(ahead[name], ends[name], of.start_at)
+    assert ends["one"] < of.start_at + DAY, "what was promised first is kept"
+
+
+def test_the_time_of_arrival_where_two_accounts_get_in_each_others_way(tmp_path: Path) -> None:
+    """Nobody has laid them out: whoever comes to somebody first writes, and the other waits."""
+    of = same_people(laid_out=False)
+    ahead, (ends, _) = expected(of, tmp_path), played(of)
+    for name in ("one", "two"):
+        assert_near(ahead[name], ends[name], of.start_at)
+        assert ends[name] > of.start_at + DAY
 
 
 def test_the_time_of_arrival_of_campaigns_that_share_an_account(tmp_path: Path) -> None:

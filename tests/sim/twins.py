@@ -186,7 +186,7 @@ def no_answer_is_taken_for_a_yes(patch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------- never over
 
 
-def _restored(patch: pytest.MonkeyPatch, change: Callable[[Usage], Usage]) -> None:
+def restored(patch: pytest.MonkeyPatch, change: Callable[[Usage], Usage]) -> None:
     """Whatever a lane takes over from its predecessor's usage is changed."""
     usage = memory.Snapshot.usage
 
@@ -197,7 +197,7 @@ def _restored(patch: pytest.MonkeyPatch, change: Callable[[Usage], Usage]) -> No
 
 
 def usage_is_forgotten_at_a_restart(patch: pytest.MonkeyPatch) -> None:
-    _restored(patch, lambda _: Usage())
+    restored(patch, lambda _: Usage())
 
 
 def caps_are_counted_from_memory_only(patch: pytest.MonkeyPatch) -> None:
@@ -237,11 +237,11 @@ def hours_are_asked_as_of_the_intent(patch: pytest.MonkeyPatch) -> None:
 
 
 def spacing_is_redrawn_at_a_restart(patch: pytest.MonkeyPatch) -> None:
-    _restored(patch, lambda usage: usage._replace(gap_us=0))
+    restored(patch, lambda usage: usage._replace(gap_us=0))
 
 
 def the_batch_begins_anew_at_a_restart(patch: pytest.MonkeyPatch) -> None:
-    _restored(patch, lambda usage: usage._replace(batch_position=0))
+    restored(patch, lambda usage: usage._replace(batch_position=0))
 
 
 def a_part_that_failed_is_left_out(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from paceline.core.errors import InputError
 from paceline.core.nearest import did_you_mean
-from paceline.sim import campaign_worlds, worlds
+from paceline.sim import campaign_worlds, signal_worlds, worlds
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
 
@@ -27,6 +27,7 @@ WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "sequel": campaign_worlds.sequel,
     "breaker": campaign_worlds.breaker,
     "storm": campaign_worlds.storm,
+    "signals": signal_worlds.signals,
 }
 ANY = "any"
 """Instead of a name: each seed chooses one of the quick worlds."""

@@ -22,6 +22,8 @@ from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.engine.runs import standing_run
 from paceline.providers.sandbox import MemoryEffects
+from paceline.sim import attention
+from paceline.sim.attention import Table
 from paceline.sim.process import Surroundings
 from paceline.sim.worlds import World
 
@@ -67,6 +69,7 @@ class Operators:
     releases: list[Release] = field(default_factory=list)
     wishes: list[Callable[[Tx, Instant], None]] = field(default_factory=list)
     """What was asked for, each under a key of its own."""
+    tables: list[Table] = field(default_factory=list)
 
     @property
     def store(self) -> Store:
@@ -99,6 +102,7 @@ class Operators:
             (f"answers from {account}", lambda: self._answer(account)),
             *self._drastic(account, campaign),
             *self._thorough(account, campaign),
+            *(attention.orders(self) if self.world.signals is not None else ()),
         ]
 
     def _drastic(self, account: str, campaign: str) -> list[tuple[str, Callable[[], None]]]:
@@ -121,7 +125,7 @@ class Operators:
             ("wishes the same once more", self._wish_again),
         ]
 
-    def _say(self, order: Callable[[Tx, Instant], Any]) -> Instant:
+    def say(self, order: Callable[[Tx, Instant], Any]) -> Instant:
         """Give an order; the instant at which it is committed."""
         now = self.around.clock.now()
         with self.store.write() as tx:
@@ -129,29 +133,29 @@ class Operators:
         return now
 
     def _pause_account(self, name: str) -> None:
-        at = self._say(lambda tx, now: accounts.pause(tx, name, now))
+        at = self.say(lambda tx, now: accounts.pause(tx, name, now))
         self.silences.append(Silence(at, account=name))
 
     def _resume_account(self, name: str) -> None:
-        at = self._say(lambda tx, now: accounts.resume(tx, name, now))
+        at = self.say(lambda tx, now: accounts.resume(tx, name, now))
         self.releases.append(Release(at, account=name))
         self._end(at, account=name)
 
     def _pause_campaign(self, name: str) -> None:
-        at = self._say(lambda tx, now: campaigns.pause(tx, name, now))
+        at = self.say(lambda tx, now: campaigns.pause(tx, name, now))
         self.silences.append(Silence(at, campaign=name))
 
     def _resume_campaign(self, name: str) -> None:
-        at = self._say(lambda tx, now: campaigns.resume(tx, name, now))
+        at = self.say(lambda tx, now: campaigns.resume(tx, name, now))
         self.releases.append(Release(at, campaign=name))
         self._end(at, campaign=name)
 
     def _stop_all(self) -> None:
-        at = self._say(lambda tx, now: control.stop_all(tx, "an alarm", now))
+        at = self.say(lambda tx, now: control.stop_all(tx, "an alarm", now))
         self.silences.append(Silence(at))
 
     def _go_on(self) -> None:
-        at = self._say(control.go_on)
+        at = self.say(control.go_on)
         self._end(at)
 
     def _end(self, at: Instant, *, account: str | None = None, campaign: str | None = None) -> None:
@@ -167,14 +171,14 @@ class Operators:
     def _suppress(self) -> None:
         mailing = self.rng.choice(self.world.mailings)
         address = mailing.address(self.rng.randrange(mailing.targets))
-        at = self._say(lambda tx, now: tx.suppressions.add(address, "asked us", "operator", now))
+        at = self.say(lambda tx, now: tx.suppressions.add(address, "asked us", "operator", now))
         self.around.witness.suppressed_at.setdefault(address, at)
 
     def _send(self, account: str) -> None:
         content = Content((Part("text", "a word between ourselves"),))
         target, providers = f"direct-{self.direct:05}", self.house.providers
         action = self.world.mailings[0].action
-        self._say(
+        self.say(
             lambda tx, now: campaigns.send_direct(
                 tx, account, target, content, action, now, providers=providers
             )
@@ -184,11 +188,11 @@ class Operators:
     def _answer(self, account: str) -> None:
         """A reply, as a conversation makes one: it waits for neither hours nor spacing."""
         target, text = f"answer-{self.direct:05}", [Part("text", "thank you").to_mapping()]
-        self._say(lambda tx, now: _add_reply(tx, account, target, text, now))
+        self.say(lambda tx, now: _add_reply(tx, account, target, text, now))
         self.direct += 1
 
     def _cancel(self, name: str) -> None:
-        at = self._say(lambda tx, now: campaigns.cancel(tx, name, now))
+        at = self.say(lambda tx, now: campaigns.cancel(tx, name, now))
         self.silences.append(Silence(at, campaign=name, for_good=True))
 
     def _remove(self, name: str) -> None:
@@ -196,19 +200,19 @@ class Operators:
         with self.store.read() as tx:
             if sum(account.removed_at is None for account in tx.accounts.list()) < 2:
                 raise InputError("the last account stays")
-        at = self._say(lambda tx, now: accounts.remove(tx, name, now, cancel=True))
+        at = self.say(lambda tx, now: accounts.remove(tx, name, now, cancel=True))
         self.silences.append(Silence(at, account=name, for_good=True))
 
     def _change(self, account: str) -> None:
         """Limits become a little stricter or laxer, in force before the next message."""
         rate = self.rng.choice(("10/min", "15/min burst 2", "45/min"))
         wish = AccountChange(overrides={"rate": rate})
-        self._say(lambda tx, now: accounts.change(tx, account, wish, self.house, now))
+        self.say(lambda tx, now: accounts.change(tx, account, wish, self.house, now))
 
     # ------------------------------------------------------------------ more than once
 
     def _retry(self, name: str) -> None:
-        at = self._say(lambda tx, now: retrying.retry_failed(tx, name, now))
+        at = self.say(lambda tx, now: retrying.retry_failed(tx, name, now))
         # Where the campaign had ended it goes on, whatever had become of it.
         self.releases.append(Release(at, campaign=name))
 
@@ -249,7 +253,7 @@ class Operators:
         self._wish(wish, len(targets))
 
     def _wish(self, wish: Callable[[Tx, Instant], None], deliveries: int) -> None:
-        self._say(wish)
+        self.say(wish)
         self.direct += deliveries
         self.wishes.append(wish)
 
@@ -257,7 +261,7 @@ class Operators:
         """Whoever did not hear the answer asks once more: nothing more may come of it."""
         if not self.wishes:
             raise InputError("nobody has wished for anything yet")
-        self._say(self.rng.choice(self.wishes))
+        self.say(self.rng.choice(self.wishes))
 
     # ------------------------------------------------------------------ putting things right
 
@@ -271,13 +275,15 @@ class Operators:
             there = {a.id: a for a in tx.accounts.list() if a.removed_at is None}
             paused = [c.name for c in tx.campaigns.list() if c.state is CampaignState.PAUSED]
             unknown = list(queries.unknown_deliveries(tx)) if doubts else []
+            unheard = attention.unheard(self, tx)
         if stopped:
             self._go_on()
         for account in there.values():
-            if account.state in OUT_OF_SERVICE:
+            if account.state in OUT_OF_SERVICE and account.name not in unheard:
                 self._resume_account(account.name)
         for name in paused:
-            self._resume_campaign(name)
+            if name not in unheard:
+                self._resume_campaign(name)
         held = {effect.key for effect in self.effects.all() if effect.accepted}
         for doubt in unknown:
             if doubt.due_at is not None:
@@ -287,7 +293,7 @@ class Operators:
             self._resolve(doubt.id, "sent" if arrived else otherwise)
 
     def _resolve(self, delivery_id: int, verdict: control.Resolved) -> None:
-        self._say(lambda tx, now: control.resolve_unknown(tx, delivery_id, verdict, now))
+        self.say(lambda tx, now: control.resolve_unknown(tx, delivery_id, verdict, now))
 
 
 def _add_reply(tx: Tx, name: str, target: str, content: list[dict[str, Any]], now: Instant) -> None:

@@ -21,9 +21,11 @@ from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal
 from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
+from paceline.engine.teller import Teller
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
 from paceline.sim.loop import OWNER, VirtualLoop
+from paceline.sim.phone import Line, Phone
 from paceline.sim.trace import Trace
 from paceline.sim.watching import CommitWatch
 from paceline.sim.weather import Commit, Weather
@@ -31,6 +33,9 @@ from paceline.sim.wire import Wire
 from paceline.sim.witness import Witness
 
 T = TypeVar("T")
+
+TELLING_SECONDS = 2
+"""How long a stop waits for a notice that is under way."""
 
 
 @dataclass(slots=True)
@@ -52,6 +57,8 @@ class Surroundings:
     trace: Trace
     outside: Context
     """Where the far side of the wire lives: what is started there survives every process."""
+    phone: Phone | None = None
+    """Where operators are told of alerts, in worlds in which they are."""
 
 
 class _MachineClock(SystemClock):
@@ -116,6 +123,13 @@ class Process:
             self.supervisor.run(), name=f"process {name}", context=context
         )
         self._main.add_done_callback(lambda _: self.gone.set())
+        self._teller: Teller | None = None
+        self._telling: asyncio.Task[None] | None = None
+        if around.phone is not None:
+            self._teller = Teller(self.journal, clock, Line(self, around.phone))
+            self._telling = asyncio.get_running_loop().create_task(
+                self._teller.run(), name=f"teller of {name}", context=context
+            )
         around.trace.note(name, "starts")
 
     def _clock(self) -> SystemClock:
@@ -162,9 +176,24 @@ class Process:
             self._main.result()
         except StoreUnavailable as error:
             self.around.trace.note(self.name, "ends", str(error))
+        if not await self._told_its_last():
+            return
         await self.journal.close()
         self.alive = False
         self._drop()
+
+    async def _told_its_last(self) -> bool:
+        """As in production: what is being told is told, for a moment, and the rest is left.
+
+        False where the process has died over it.
+        """
+        if self._teller is not None and self._telling is not None:
+            self._teller.stop()
+            done, _ = await asyncio.wait({self._telling}, timeout=TELLING_SECONDS)
+            for telling in done:
+                if not telling.cancelled():
+                    telling.result()
+        return self.alive
 
     # ------------------------------------------------------------------ what befalls it
 
@@ -252,6 +281,9 @@ class PortStore:
 
     def analyse(self) -> None:
         self._store.analyse()
+
+    def wipe(self) -> bool:
+        return self._store.wipe()
 
     def close(self) -> None:
         return

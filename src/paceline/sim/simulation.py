@@ -289,6 +289,10 @@ def _evidence(stage: Stage) -> Evidence:
         spread_us=stage.spread_us,
         looks=witness.looks,
         releases=stage.operators.releases,
+        calm_at=world.start_at + world.lasts_us,
+        pages=stage.chronicle.pages if stage.chronicle is not None else (),
+        tables=stage.operators.tables,
+        rung=stage.around.phone.rung if stage.around.phone is not None else (),
     )
 
 

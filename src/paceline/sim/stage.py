@@ -20,13 +20,16 @@ from paceline.engine import launching
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.catalogue import Catalogue
 from paceline.engine.clock import LoopClock
-from paceline.engine.commands import accounts, campaigns
+from paceline.engine.commands import accounts, campaigns, signals
 from paceline.engine.commands.accounts import House, NewAccount
 from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import SupervisorOptions
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
+from paceline.sim.attention import Table
+from paceline.sim.chronicle import Chronicle
 from paceline.sim.operators import Operators
+from paceline.sim.phone import Phone
 from paceline.sim.process import Process, Skew, Surroundings
 from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
@@ -61,6 +64,7 @@ class Stage:
     rng: Callable[[str], random.Random]
     processes: dict[str, Process] = field(default_factory=dict)
     skews: dict[str, Skew] = field(default_factory=dict)
+    chronicle: Chronicle | None = None
     born: int = 0
     over: bool = False
     spread_us: int = 0
@@ -94,12 +98,17 @@ def set_stage(
     trace: Trace,
 ) -> Stage:
     """Accounts, campaigns and people; nobody runs yet."""
+    chronicle = None if world.signals is None else Chronicle(store, clock)
+    store = chronicle or store
     effects = MemoryEffects()
     provider = SandboxProvider(clock, effects)
     house = House(Registry([provider]), Catalogue())
     witness = Witness(clock, store, trace, careful=world.careful)
     weather = Weather(world.climate or CLIMATES[faults], rng("weather"))
-    around = Surroundings(clock, store, provider, witness, weather, trace, copy_context())
+    phone = None if chronicle is None else Phone()
+    around = Surroundings(clock, store, provider, witness, weather, trace, copy_context(), phone)
+    if chronicle is not None:
+        chronicle.calls = witness.calls
     operators = Operators(around, world, house, effects, rng("operators"))
     with store.write() as tx:
         tx.settings.put("instance", "sim")
@@ -108,13 +117,18 @@ def set_stage(
                 sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
             )
             accounts.add(tx, new, house, clock.now())
+        for signal, rule in (world.signals or {}).items():
+            signals.set_rule(tx, signal, rule, ["sandbox"], clock.now())
         for mailing in world.mailings:
             _create(tx, mailing, house, clock.now())
     for mailing in world.mailings:
         if mailing.planned:
             launching.launch(store, mailing.name, clock.now(), house.providers)
     spread_us = 2 * DRIFT_US if world.fleet else 0
-    return Stage(world, around, operators, effects, house, rng, spread_us=spread_us)
+    operators.tables.append(Table(clock.now(), world.signals or {}))
+    return Stage(
+        world, around, operators, effects, house, rng, chronicle=chronicle, spread_us=spread_us
+    )
 
 
 def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:

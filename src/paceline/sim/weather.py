@@ -54,6 +54,25 @@ class Call(Enum):
     STUBBORN = auto()  # the driver hears of no cancellation, and delivers in its own time
 
 
+class Ring(Enum):
+    """What becomes of one notice to the people of a world."""
+
+    WELL = auto()
+    CRASH_BEFORE = auto()
+    CRASH_AFTER = auto()
+    UNREACHED = auto()
+    CUT = auto()  # it rang, and the answer says that it did not
+
+
+RINGS = (
+    (Ring.CRASH_BEFORE, 1 / 6),
+    (Ring.CRASH_AFTER, 1 / 6),
+    (Ring.UNREACHED, 1 / 8),
+    (Ring.CUT, 1 / 8),
+)
+"""As long as the weather is bad at all: there are few notices, and each is worth a crash."""
+
+
 @dataclass(frozen=True, slots=True)
 class Climate:
     """How often, as chances: per visit to the store, per call, per turn of the loop."""
@@ -211,6 +230,10 @@ class Weather:
 
     def call(self) -> Call:
         return self._drawn(self.climate.calls, Call.WELL)
+
+    def ring(self) -> Ring:
+        fate: Ring = self._drawn(() if self.clear else RINGS, Ring.WELL)
+        return fate
 
     def login(self) -> tuple[int, bool]:
         """How long a login takes beside what the provider takes for it, and whether it works."""

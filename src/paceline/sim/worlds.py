@@ -86,6 +86,9 @@ class World:
     """Whether people put right in the end what only they can."""
     careful: bool = False
     """Whether the ledger is read along with every call, to judge what follows from failures."""
+    signals: Mapping[str, Mapping[str, Any]] | None = None
+    """What operators have put into the table of signals beforehand. Where they have, even nothing,
+    the tables are read with every commit, and people put right only what they were told of."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from paceline.sim.checks import care, limits, messages, order, steps, time
+from paceline.sim.checks import alerts, care, limits, messages, order, signals, steps, time
 from paceline.sim.checks.evidence import Evidence, Violation
 
 CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
@@ -25,6 +25,8 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
     "never against orders": messages.against_orders,
     "never ahead of its step": steps.ahead,
     "never careless": care.careless,
+    "never heedless": signals.heedless,
+    "never untold": alerts.untold,
     "never stuck": messages.stuck,
 }
 """The promises by name. Two come with conversations: never out of turn, never unbidden."""

@@ -12,7 +12,10 @@ from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery, Run
 from paceline.providers.sandbox.effects import Effect
+from paceline.sim.attention import Table
+from paceline.sim.chronicle import Page
 from paceline.sim.operators import Release, Silence
+from paceline.sim.phone import Rung
 from paceline.sim.witness import Heard, Loaded, Look, Seen
 
 
@@ -60,6 +63,14 @@ class Evidence:
     """The ledger as it grew from call to call, in worlds that are judged by it."""
     releases: Sequence[Release] = ()
     """When people let an account or a campaign go on."""
+    calm_at: Instant = 0
+    """When the bad weather was over."""
+    pages: Sequence[Page] = ()
+    """What every commit changed, in worlds that are judged by it."""
+    tables: Sequence[Table] = ()
+    """What people put into the table of signals."""
+    rung: Sequence[Rung] = ()
+    """What they were told."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:
