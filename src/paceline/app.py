@@ -13,7 +13,7 @@ import random
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,9 +23,11 @@ import structlog
 from paceline.config import Settings
 from paceline.core.errors import InputError, StoreError
 from paceline.core.instants import MILLISECOND
+from paceline.core.webhooks import Webhook
 from paceline.engine.catalogue import Catalogue, apply_catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
+from paceline.engine.courier import Courier
 from paceline.engine.journal import GroupJournal, ThreadRunner
 from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
@@ -33,11 +35,14 @@ from paceline.engine.teller import Teller
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
 from paceline.providers.unipile import UnipileProvider
+from paceline.providers.wassenger import WassengerProvider
+from paceline.providers.whatsapp.provider import WhatsAppProvider
 from paceline.store.database import open_store
 
 if TYPE_CHECKING:
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer
+    from paceline.providers.postman import HttpPostman
 
 log = structlog.get_logger("paceline.app")
 
@@ -49,7 +54,7 @@ need not be a thousand commits a second."""
 SWITCH_S = 0.0002
 GC_THRESHOLDS = (50_000, 20, 50)
 TELLING_SECONDS = 5
-"""How long a stop waits for alerts that are being told."""
+"""How long a stop waits for alerts and events that are being told."""
 PROBE_SECONDS = 2
 """How long the database may take to prove that it is there."""
 
@@ -98,6 +103,26 @@ def make_notifier(settings: Settings) -> Notifier | None:
         raise error.within(settings.source) if settings.source else error from None
 
 
+def make_postman(settings: Settings, webhook: Webhook, clock: Clock) -> tuple[HttpPostman, str]:
+    """Who brings a webhook its events, and the secret they are signed with."""
+    from paceline.providers.postman import HttpPostman
+
+    try:
+        secret = webhook.signed_with(os.environ)
+    except InputError as error:
+        raise error.within(settings.source) if settings.source else error from None
+    return HttpPostman(webhook, secret, clock.now), secret
+
+
+def _couriers(app: App, journal: Journal) -> list[Courier]:
+    instance, found = ensure_instance(app.store), []
+    for webhook in app.settings.webhooks:
+        postman, secret = make_postman(app.settings, webhook, app.clock)
+        courier = Courier(journal, app.clock, webhook, postman, instance=instance, secret=secret)
+        found.append(courier)
+    return found
+
+
 @contextmanager
 def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     """Open an installation; with ``sends`` false its providers are only asked, never used."""
@@ -107,7 +132,14 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     try:
         ensure_instance(store)
         with _effects(settings, sends=sends) as effects:
-            registry = Registry([SandboxProvider(clock, effects), UnipileProvider(clock)])
+            registry = Registry(
+                [
+                    SandboxProvider(clock, effects),
+                    UnipileProvider(clock),
+                    WassengerProvider(clock),
+                    WhatsAppProvider(clock, settings.whatsapp_folder),
+                ]
+            )
             yield App(settings, store, clock, House(registry, catalogue))
     finally:
         store.close()
@@ -209,7 +241,8 @@ async def serve(
         supervisor = _supervisor(app, journal, observer)
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
         http = HttpServer(make_api(observer, Readiness(journal, supervisor, stop)), bound)
-        await _run(app, supervisor, teller, http, stop, serving)
+        tellers: list[Teller | Courier] = [teller, *_couriers(app, journal)]
+        await _run(app, supervisor, tellers, http, stop, serving)
     finally:
         bound.close()
         await journal.close()
@@ -218,7 +251,7 @@ async def serve(
 async def _run(
     app: App,
     supervisor: Supervisor,
-    teller: Teller,
+    tellers: Sequence[Teller | Courier],
     http: HttpServer,
     stop: asyncio.Event,
     serving: Callable[[str], None],
@@ -226,7 +259,7 @@ async def _run(
     """Everything at once, until told to stop or until one part fails."""
     settings = app.settings
     lanes = asyncio.create_task(supervisor.run(), name="supervisor")
-    telling = asyncio.create_task(teller.run(), name="teller")
+    telling = [asyncio.create_task(one.run(), name=type(one).__name__.lower()) for one in tellers]
     pages = asyncio.create_task(http.run(), name="http")
     up = asyncio.create_task(http.started(), name="http-up")
     told = asyncio.create_task(stop.wait(), name="stop")
@@ -244,7 +277,7 @@ async def _run(
         await lanes
     finally:
         # What is left untold is told by another process, or by the next one.
-        await _end_telling(teller, telling)
+        await _end_telling(tellers, telling)
         up.cancel()
         told.cancel()
         http.stop()
@@ -252,15 +285,19 @@ async def _run(
     log.info("stopped")
 
 
-async def _end_telling(teller: Teller, telling: asyncio.Task[None]) -> None:
+async def _end_telling(
+    tellers: Sequence[Teller | Courier], telling: Sequence[asyncio.Task[None]]
+) -> None:
     """Let what is being told be told, for a moment; a stop is not put off for a slow service."""
-    teller.stop()
-    done, _ = await asyncio.wait({telling}, timeout=TELLING_SECONDS)
-    if not done:
-        telling.cancel()
-        await asyncio.wait({telling})
-    if not telling.cancelled() and (error := telling.exception()) is not None:
-        log.error("the teller failed", error=str(error))
+    for teller in tellers:
+        teller.stop()
+    _, late = await asyncio.wait(telling, timeout=TELLING_SECONDS)
+    for one in late:
+        one.cancel()
+    await asyncio.wait(telling)
+    for one in telling:
+        if not one.cancelled() and (error := one.exception()) is not None:
+            log.error(f"the {one.get_name()} failed", error=str(error))
 
 
 async def _update_policies(app: App, journal: Journal) -> None:
@@ -282,6 +319,7 @@ def _supervisor(app: App, journal: Journal, observer: PrometheusObserver) -> Sup
             poll_us=settings.poll_us,
             grace_us=settings.grace_us,
             park_after_us=settings.park_after_us,
+            fire_concurrency=settings.fire_concurrency,
         ),
     )
 

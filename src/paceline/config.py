@@ -24,6 +24,8 @@ from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.tables import table_of, text_of, whole_of
+from paceline.core.webhooks import Webhook, webhooks_of
+from paceline.engine.starts import FIRE_CONCURRENCY
 
 FILE = "paceline.toml"
 PREFIX = "PACELINE_"
@@ -57,12 +59,16 @@ class Settings:
     poll_us: int = SECOND
     park_after_us: int = 2 * MINUTE
     grace_us: int = 60 * SECOND
+    fire_concurrency: int = FIRE_CONCURRENCY
+    """How many accounts of a process may begin a reminder's run at once."""
     sandbox_effects: str = ""
     """The sandbox's log of effects; empty puts it beside the database."""
     alerts_urls: tuple[str, ...] = field(default=(), repr=False)
     """Whom alerts are told: addresses as apprise takes them. They hold secrets."""
     alerts_again_us: int = HOUR
     """How long the same alert goes on in silence before it is told again."""
+    webhooks: tuple[Webhook, ...] = ()
+    """Who is told of events, besides people."""
     per_contact: str = ""
     """How often anybody may be written to, by all accounts together; empty is without limit."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -102,6 +108,12 @@ class Settings:
         if path is None:
             return Path("paceline-sandbox.jsonl")
         return path.with_name(f"{path.stem}-sandbox.jsonl")
+
+    @property
+    def whatsapp_folder(self) -> Path:
+        """Where the sessions of WhatsApp accounts are kept: beside the database's file."""
+        path = sqlite_path(self.database)
+        return (Path() if path is None else path.parent) / "whatsapp"
 
 
 def sqlite_path(database: str) -> Path | None:
@@ -316,6 +328,16 @@ def _one_of(*known: str) -> Callable[[object], str]:
     return read
 
 
+def _whole(least: int, most: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise InputError(f"must be a whole number from {least} to {most}")
+        return number
+
+    return read
+
+
 def _duration(least_us: int, most_us: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         us = parse_duration(_text(value))
@@ -337,10 +359,12 @@ _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "poll": ("poll_us", _duration(10 * MILLISECOND, HOUR)),
     "park_after": ("park_after_us", _duration(0, HOUR)),
     "grace": ("grace_us", _duration(0, HOUR)),
+    "fire_concurrency": ("fire_concurrency", _whole(1, 1_000)),
     "sandbox_effects": ("sandbox_effects", _text),
     "per_contact": ("per_contact", _frequency),
     "alerts_urls": ("alerts_urls", _addresses),
     "alerts_again": ("alerts_again_us", _duration(MINUTE, 30 * DAY)),
+    "webhooks": ("webhooks", webhooks_of),
 }
 """Every key of the file but ``policy``: its field, and how it is read.
 

@@ -8,7 +8,7 @@ import pytest
 from paceline.core.signals import DEFAULT_TABLE
 from paceline.engine.ports import NewAlert
 from paceline.store.database import open_store
-from tests.cli.conftest import NOW, CommandLine
+from tests.cli.conftest import CAMPAIGN, NOW, CommandLine
 from tests.providers import test_notices as notices
 from tests.providers.test_notices import Inbox
 
@@ -43,6 +43,30 @@ def test_alerts_are_listed_with_their_reasons_grouped(alarmed: CommandLine) -> N
     assert told["reasons"][0] == {"reason": "recipient does not exist", "count": 12}
     assert told["first_at"] == "2026-11-15T10:00:00Z"
     assert told["cleared_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "run_id", "what", "why"),
+    [
+        ("account team is suspended: Too many crashes (last: x: y)", None,
+         "account team is suspended", "Too many crashes (last: x: y)"),
+        ("campaign a: b was paused by a signal of the provider on team: 368: no", 1,
+         "campaign a: b was paused by a signal of the provider on team", "368: no"),
+        ("account team is away", None, "account team is away", ""),
+    ],
+)  # fmt: skip
+def test_an_alert_without_failures_has_its_reason_under_why(
+    accounts: CommandLine, spring: Spring, text: str, run_id: int | None, what: str, why: str
+) -> None:
+    spring(CAMPAIGN.replace("spring", "a: b"))
+    accounts.ok("campaign", "create", "-f", "spring.toml")
+    store = open_store(f"sqlite:///{accounts.folder / 'paceline.db'}", clock=lambda: NOW)
+    with store.write() as tx:
+        tx.alerts.put(NewAlert("k", "account.suspended", text, (), 2, run_id), NOW)
+    store.close()
+    (row,) = accounts.ok("alerts").out.splitlines()[1:]
+    assert [cell for cell in row.split("  ") if cell.strip()][3:] == [what, *filter(None, [why])]
+    assert accounts.ok("alert", "list").out == accounts.ok("alerts").out
 
 
 def test_an_open_alert_stands_on_top_of_what_it_concerns(alarmed: CommandLine) -> None:
@@ -138,7 +162,7 @@ def test_signals_are_changed_and_put_back(accounts: CommandLine) -> None:
         (("set", "* rejected", "for=1m"), "scope: is missing"),
         (("set", "* throttled", "for"), "not key=value"),
         (("show", "* rejected"), "there is no signal"),
-        (("show", "unipile limit_exceded"), "did you mean 'unipile limit_exceeded'"),
+        (("show", "unipile limit_exceded"), "mean 'unipile limit_exceeded'? See: paceline signals"),
         (("reset",), "name one signal, or say --all"),
     ],
 )

@@ -111,6 +111,30 @@ def test_a_campaign_that_cannot_be(
     assert accounts.counts() == before, "nothing is half-written, not even the media"
 
 
+INLINE = CAMPAIGN.replace('audience = "people.csv"', "targets = [WHOM]")
+BAD_TARGETS = [
+    ("", "targets: the audience is empty"),
+    ("'anna@x.de'", "targets: target anna@x.de has no value for first_name"),
+    ("{ address = 'a', first_name = 'A' }", "targets: target a has no zone, which recipient_hours"),
+    ("{ address = 'a', first_name = 'A', zone = 'Mars' }", "targets: target a: unknown time zone"),
+    ("{ address = 'a', first_name = '' }", "targets: row 1: first_name is empty"),
+    ("{ first_name = 'A' }", "targets: row 1: nothing in it is an address"),
+    ("{ address = ' ', first_name = 'A' }", "targets: row 1 has no address"),
+]
+
+
+@pytest.mark.parametrize(("whom", "complaint"), BAD_TARGETS)
+def test_targets_that_cannot_be(
+    accounts: CommandLine, spring: Spring, whom: str, complaint: str
+) -> None:
+    campaign = INLINE.replace("WHOM", whom)
+    file = str(spring(f'recipient_hours = "09:00-18:00"\n{campaign}'))
+    for words in (("plan", file), ("campaign", "create", "-f", file)):
+        said = accounts.refused(*words)
+        assert f"spring.toml: {complaint}" in said
+        assert "audience:" not in said, "there is no such key in it"
+
+
 def test_a_campaign_name_in_use(accounts: CommandLine, spring: Spring) -> None:
     accounts.ok("campaign", "create", "-f", str(spring()))
     before = accounts.counts()
@@ -121,14 +145,15 @@ def test_a_campaign_name_in_use(accounts: CommandLine, spring: Spring) -> None:
 
 BAD_AUDIENCES = [
     ("address,first_name\n", "audience: the audience is empty"),
-    ("", "people.csv: the first line must name a column 'address'; it names nothing"),
-    ("email,first_name\na,b\n", "it names email, first_name"),
+    ("", "people.csv: the file is empty. Its first line names the columns"),
+    ("who,first_name\na,b\n", "no column is an address; there are: who, first_name. Say which"),
     ("address,first_name\na,b\nc\n", "people.csv: line 3 has 1 column, the header has 2"),
     ("address,first_name\na,b,c\n", "people.csv: line 2 has 3 columns, the header has 2"),
     ("address,first_name\n ,b\n", "people.csv: line 2 has no address"),
     ("address,address\na,b\n", "names the column 'address' twice"),
-    ("address,\na,b\n", "a column of the first line has no name"),
-    ('address,first_name\na,"b\n', "people.csv: line 2: unexpected end of data"),
+    ("address,,first_name\na,b,c\n", "a column of the first line has no name"),
+    ("address,\na,b\n", "people.csv: line 2 has 2 columns, the header has 1"),
+    ('address,first_name\na,"b\n', "people.csv: line 2: a quote is opened here that is never"),
     ("address,first_name\na,b\nc\0d,e\n", "people.csv: line 3: the address has a control char"),
     ('address,first_name\na,b\n"c\nd",e\n', "people.csv: line 3: the address has a control char"),
     ("address,first_name\na\u2028b,b\n", "the address has a control character in it (U+2028)"),

@@ -115,3 +115,73 @@ def test_an_address_written_into_the_campaign_is_one_line(tmp_path: Path) -> Non
     path = campaign(tmp_path, r'targets = ["anna", "b\u0000b"]' + "\n")
     with pytest.raises(InputError, match=r"targets: row 2: the address has .* \(U\+0000\)"):
         read_campaign(path)
+
+
+# ---------------------------------------------------------------------- whose columns are whose
+
+
+def test_columns_are_recognised_as_in_an_audience(tmp_path: Path) -> None:
+    people = "E-Mail;Vorname;Stadt\nAnna@Example.com;Anna;Köln\nbob@example.com;Bob;\n".encode()
+    read = read_campaign(campaign(tmp_path, 'audience = "people.csv"\n', people))
+    assert [target.address for target in read.targets] == ["anna@example.com", "bob@example.com"]
+    anna, bob = (target.fields for target in read.targets)
+    assert (anna["first_name"], anna["Vorname"], anna["Stadt"]) == ("Anna", "Anna", "Köln")
+    assert anna["email"] == "Anna@Example.com", "as it was written, for a template to say"
+    assert "Stadt" not in bob
+
+
+def test_columns_can_be_named_in_the_campaign(tmp_path: Path) -> None:
+    head = (
+        'audience = { file = "people.csv", map = { phone = "Kontakt", name = "Wer" }, '
+        'region = "de" }\n'
+    )
+    path = campaign(tmp_path, head, b"Wer,Kontakt\nAnna,0151 12345678\n")
+    (anna,) = read_campaign(path).targets
+    assert (anna.address, anna.fields["name"]) == ("+4915112345678", "Anna")
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ('{ file = "people.csv" }', "no column is an address; there are: who. Say which is what: "),
+        ('{ file = "people.csv", map = { email = "Wo" } }', "there is no column 'Wo', did you mea"),
+        ('{ file = "people.csv", map = "x" }', "audience.map: must be a table such as"),
+        ('{ file = "people.csv", region = "Germany" }', "audience.region: 'Germany' is no country"),
+        ('{ file = "people.csv", region = 7 }', "audience.region: must be a text"),
+        ('{ name = "people", map = { email = "x" } }', "only a file has a map or a region"),
+        ('{ file = "people.csv", mapp = {} }', "must say either { name = … } or { file = … }"),
+        ('{ name = "a", file = "b" }', "must say either { name = … } or { file = … }"),
+    ],
+)
+def test_what_cannot_be_said_of_an_audience(tmp_path: Path, head: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_campaign(campaign(tmp_path, f"audience = {head}\n", b"who\nanna\n"))
+    assert said in str(caught.value)
+
+
+def test_targets_name_their_addresses_as_columns_do(tmp_path: Path) -> None:
+    path = campaign(tmp_path, 'targets = [{ email = "Anna@x.de", name = "Anna" }, "bob@x.de"]\n')
+    assert addresses(path) == ["anna@x.de", "bob@x.de"]
+    path = campaign(tmp_path, 'targets = ["anna", { mail_ = "b@x.de", nme = "Bob" }]\n')
+    assert addresses(path) == ["anna", "b@x.de"]
+    path = campaign(tmp_path, 'targets = ["anna", { nme = "Bob" }]\n')
+    with pytest.raises(InputError, match="row 2: nothing in it is an address; there are: nme"):
+        read_campaign(path)
+
+
+def test_what_follows_is_read_as_carefully_as_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("address,name,town\nanna,Anna,\n")
+    path = tmp_path / "campaign.toml"
+    steps = (
+        'name = "n"\naccounts = "a"\naudience = "people.csv"\n'
+        '[[steps]]\n[[steps.parts]]\ntext = "Hi {{ name }}"\n[[steps]]\nafter = "1d"\n'
+        '[[steps.parts]]\ntext = "again"\n[[steps.parts]]\nmedia = "a.png"\ncaption = "CAPTION"\n'
+    )
+    path.write_text(steps)
+    with pytest.raises(InputError, match=r"steps\[2\]\.parts\[2\]\.media: no such file 'a\.png'"):
+        read_campaign(path)
+    (tmp_path / "a.png").write_bytes(b"x")
+    assert [*read_campaign(path).media] == ["a.png"]
+    path.write_text(steps.replace("CAPTION", "to {{ town }}"))
+    with pytest.raises(InputError, match="line 2: town is empty"):
+        read_campaign(path)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from paceline.core.states import DeliveryState
-from tests.cli.conftest import CommandLine
+from paceline.engine.fleet import NOBODY_RUNS
+from tests.cli.conftest import CAMPAIGN, CommandLine
 
 Spring = Callable[..., Path]
 
@@ -218,3 +219,31 @@ def test_export_through_a_link_leaves_the_link(created: CommandLine) -> None:
 def test_an_unknown_campaign_brings_up_the_nearest(created: CommandLine) -> None:
     for words in (("status",), ("launch",), ("pause",), ("cancel", "--yes"), ("export",)):
         assert "did you mean 'spring'?" in created.refused("campaign", *words, "sprung")
+
+
+def test_commands_that_are_suggested_can_be_pasted(accounts: CommandLine, spring: Spring) -> None:
+    file = str(spring(CAMPAIGN.replace('"spring"', '"spring sale"')))
+    created = accounts.ok("campaign", "create", "-f", file)
+    assert created.out.endswith("launch it with: paceline campaign launch 'spring sale'\n")
+    assert created.err == ""
+    accounts.ok("campaign", "launch", "spring sale")
+    paused = accounts.ok("campaign", "pause", "spring sale").out
+    assert paused.endswith("go on with: paceline campaign resume 'spring sale'\n")
+    assert accounts.refused("plan", file).endswith("paceline campaign status 'spring sale'")
+    assert accounts.refused("why", "spring sale") == (
+        "paceline: 'spring sale' is a campaign, and no account. "
+        "See what it waits for: paceline campaign status 'spring sale'"
+    )
+
+
+def test_a_launch_says_so_if_nobody_sends(accounts: CommandLine, spring: Spring) -> None:
+    launched = accounts.ok("campaign", "create", "-f", str(spring()), "--launch")
+    assert launched.err == f"{NOBODY_RUNS}\n"
+
+
+def test_a_full_disk_is_nobodys_wrong_word(created: CommandLine) -> None:
+    answer = created("campaign", "export", "spring", "-o", "/dev/full")
+    assert (answer.code, answer.complaint) == (
+        1,
+        "paceline: /dev/full: cannot write: No space left on device",
+    )

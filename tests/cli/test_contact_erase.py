@@ -74,6 +74,25 @@ def test_erasing_leaves_no_name_behind(known: CommandLine) -> None:
     assert "nobody is known" in known.refused("contact", "erase", "cleo@example.com", "--yes")
 
 
+def test_nothing_of_them_is_left_in_the_file_while_somebody_else_has_it_open(
+    known: CommandLine,
+) -> None:
+    """As a service does: then the log outlives the command."""
+    file = known.folder / "paceline.db"
+    service = sqlite3.connect(file)
+    service.execute("SELECT count(*) FROM deliveries").fetchone()
+    known.ok("contact", "erase", "anna@example.com", "--yes")
+    assert (known.folder / "paceline.db-wal").exists()
+    for path in known.folder.glob("paceline.db*"):
+        content = path.read_bytes().lower()
+        assert b"anna" not in content and b"15112345678" not in content, path
+    service.execute("BEGIN")
+    service.execute("SELECT count(*) FROM deliveries").fetchone()
+    known.ok("suppress", "add", "bob@example.com")
+    assert "somebody was reading" in known.ok("contact", "erase", "bob@example.com", "--yes").out
+    service.close()
+
+
 def test_a_list_that_still_names_them_does_not_bring_them_back(known: CommandLine) -> None:
     known.ok("contact", "erase", "anna@example.com", "--yes")
     whom = 'targets = [{ address = "Anna@example.com", first_name = "Anna" }]'

@@ -66,7 +66,7 @@ def test_a_person_who_was_written_to_elsewhere_waits(accounts: CommandLine) -> N
 @pytest.mark.parametrize(
     ("text", "words", "code", "said"),
     [
-        ("when\n1\n", (), 2, "sent.csv: no column 'at' (it can have: at, account, action, target)"),
+        ("when\n1\n", (), 2, "sent.csv: no column 'at' (it has: when; it can have: at,"),
         ("at\n2026-11-15T09:00:00Z\n", (), 1, "line 2: names no account"),
         ("at\n2026-11-15T09:00:00Z\n", ("--account", "sale"), 1, "line 2: no account named 'sale'"),
         (
@@ -75,7 +75,7 @@ def test_a_person_who_was_written_to_elsewhere_waits(accounts: CommandLine) -> N
             1,
             "line 2: team sends no 'smoke' (it can:",
         ),
-        ("at\n", ("--account", "team"), 1, "0 messages counted"),
+        ("at\n", ("--account", "team"), 1, "sent.csv has no rows below its first line"),
     ],
 )
 def test_what_cannot_have_been(

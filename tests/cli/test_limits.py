@@ -1,6 +1,7 @@
 """``paceline limits``: what goes against a limit, putting it right, and where limits come from."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -22,6 +23,7 @@ audience = "people.csv"
 subject = "Hello"
 text = "Hello {{ first_name }}"
 """
+MANY = re.M | re.S
 HINT = (
     "5 planned deliveries no longer fit; lanes will move them when their time comes, or run: "
     "paceline limits fix sales"
@@ -118,6 +120,22 @@ def test_what_no_longer_fits_is_told_checked_and_fixed(cold: CommandLine, left_a
     assert sales["no_slot"] == []
     cold.ok("limits", "check")
     assert cold.ok("limits", "fix").out == "nothing is planned against a limit\n"
+
+
+def test_the_page_about_limits_shows_what_the_commands_print(
+    paceline: CommandLine, spring: Callable[..., Path], left_alone: None
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text()
+    shown = dict(
+        re.findall(r"^\$ paceline (limits check|limits fix --dry-run)\n(.*?)```", page, MANY)
+    )
+    paceline.ok("account", "add", "ann", "--provider", "sandbox", "--policy", "cold-email")
+    people = "address,first_name\n" + "".join(f"p{n}@example.com,P{n}\n" for n in range(40))
+    file = spring(COLD.replace("sales", "ann"), people)
+    paceline.ok("campaign", "create", "-f", str(file), "--launch")
+    paceline.ok("account", "set", "ann", "--set", "daily.email=10")
+    assert paceline("limits", "check").out == shown["limits check"]
+    assert paceline("limits", "fix", "--dry-run").out == shown["limits fix --dry-run"]
 
 
 def test_one_that_no_longer_fits(cold: CommandLine, left_alone: None) -> None:

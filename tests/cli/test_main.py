@@ -73,6 +73,7 @@ def test_usage_errors_are_one_line(
 
 def test_the_version(paceline: CommandLine) -> None:
     assert paceline.ok("version").out == f"paceline {__version__}\n"
+    assert paceline.ok("--version").out == f"paceline {__version__}\n"
 
 
 def test_stop_all_and_go_on(accounts: CommandLine) -> None:

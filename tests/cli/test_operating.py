@@ -116,7 +116,9 @@ def test_why_names_the_cure_of_a_draft(accounts: CommandLine, spring: Spring) ->
 
 def test_why_names_the_cure_of_a_doubt(accounts: CommandLine) -> None:
     number = in_doubt(accounts)
-    assert cures(accounts, str(number)) == [f"paceline unknown resolve {number}"]
+    assert cures(accounts, str(number)) == [
+        f"paceline unknown resolve {number} (--sent, --resend or --failed)"
+    ]
     accounts.ok("unknown", "resolve", str(number), "--sent")
     accounts.ok("account", "pause", "team")
     assert cures(accounts, str(number)) == [], "what is sent needs no cure"
@@ -177,3 +179,25 @@ def test_nobody_else_can_read_the_database(accounts: CommandLine) -> None:
     files = list(accounts.folder.glob("paceline.db*"))
     assert files
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+CHANGES = [
+    ("stop-all",), ("go-on",), ("campaign", "launch", "x"), ("campaign", "pause", "x"),
+    ("campaign", "cancel", "x", "--yes"), ("campaign", "retry", "x", "--failed", "--yes"),
+    ("account", "pause", "x"), ("account", "set", "x", "--set", "rate=1/s"),
+    ("account", "remove", "x", "--yes"), ("send", "x", "y", "--text", "hi"),
+    ("unknown", "resolve", "7", "--sent"), ("contact", "erase", "x@y.de", "--yes"),
+    ("suppress", "remove", "x@y.de"), ("audience", "remove", "x", "--yes"), ("limits", "fix"),
+    ("alert", "clear", "1"), ("signals", "reset", "--all"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CHANGES, ids=" ".join)
+def test_what_is_not_there_is_not_changed_in_the_wrong_folder(
+    paceline: CommandLine, words: tuple[str, ...]
+) -> None:
+    """To be told that all is stopped, where nothing ever ran, would be worse than no answer."""
+    answer = paceline(*words)
+    assert answer.code == 1
+    assert answer.complaint.startswith("paceline: there is no database ")
+    assert os.listdir(paceline.folder) == []

@@ -254,15 +254,24 @@ def test_what_if_the_rate_or_the_hours_were_others(paceline: CommandLine, write:
         (("--add-account", "=x"), "--add-account: '=x' is not NAME or NAME=POLICY"),
         (("--add-account", "a", "--add-account", "a"), "--add-account: a is named twice"),
         (("--add-account", "shop=smtp"), "--add-account: account shop exists, with limits"),
-        (("--add-account", "new=smpt"), "unknown policy 'smpt', did you mean 'smtp'?"),
-        (("--add-account", "shpo"), "no account named 'shpo', did you mean 'shop'?"),
+        (("--add-account", "new=smpt"), ": --add-account: unknown policy 'smpt', did you mean"),
+        (("--add-account", "shpo"), ": --add-account: no account named 'shpo', did you mean"),
+        (("--add-account", "other"), "named 'other'. One that does not exist yet needs a policy:"),
+        (("--add-account", "mail"), "--add-account: unipile cannot send action 'message' from mai"),
+        (("--hours", "Mon-Fri 09:00-17:00 Mars"), ": --hours: unknown time zone 'Mars'"),
+        (("--hours", "09:00-17:00 Europe/Pari"), "--hours: unknown time zone 'Europe/Pari', did"),
     ],
 )
 def test_what_cannot_be_tried_is_refused(
     words: tuple[str, ...], complaint: str, paceline: CommandLine, write: Write
 ) -> None:
     add(paceline, "shop")
-    assert complaint in paceline.refused("plan", write(3, "shop"), *words)
+    paceline.ok("account", "add", "mail", "--provider", "unipile", "--option", "kind=email",
+                "--option", "dsn=api1.unipile.com:13111", "--option", "account_id=a", "--option",
+                "api_key=k")  # fmt: skip
+    said = paceline.refused("plan", write(3, "shop"), *words)
+    assert complaint in said
+    assert "spring.toml" not in said, "it is not the file that is wrong"
 
 
 def test_a_fixed_campaign_takes_no_second_account(five: CommandLine, write: Write) -> None:

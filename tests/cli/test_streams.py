@@ -1,6 +1,8 @@
 """What becomes of a command whose reader leaves, whose disk is full, or that is interrupted."""
 
+import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.engine.commands import audiences
 from tests.cli.conftest import CommandLine
 
 Spring = Callable[..., Path]
@@ -17,7 +20,8 @@ COMMAND = (sys.executable, "-m", "paceline")
 
 
 def test_a_full_disk_is_told_in_one_line(accounts: CommandLine) -> None:
-    for words in (("account", "list"), ("account", "list", "--json"), ("campaign", "export", "x")):
+    listings = (("account", "list"), ("account", "list", "--json"), ("unknown",), ("--help",))
+    for words in (*listings, ("campaign", "export", "x")):
         with open("/dev/full", "w") as full:
             ran = subprocess.run(
                 [*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, check=False
@@ -29,9 +33,14 @@ def test_a_full_disk_is_told_in_one_line(accounts: CommandLine) -> None:
         assert ran.returncode == 1
 
 
-@pytest.mark.parametrize(
-    "words", [("account", "list"), ("campaign", "status", "spring", "--watch")], ids=" ".join
-)
+READINGS = [
+    ("account", "list"), ("campaign", "status", "spring", "--watch"), ("unknown",), ("--help",),
+    ("account", "list", "--help"), ("policy", "presets", "--json"), ("version",),
+    ("campaign", "export", "spring"), ("suppress", "export"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READINGS, ids=" ".join)
 def test_a_reader_who_has_had_enough(
     accounts: CommandLine, spring: Spring, words: tuple[str, ...]
 ) -> None:
@@ -44,6 +53,87 @@ def test_a_reader_who_has_had_enough(
     )
     os.close(writing)
     assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a text where standard input is read."""
+
+    def put(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    return put
+
+
+def test_a_dash_is_standard_input(accounts: CommandLine, typed: Callable[[str], None]) -> None:
+    typed("email,name\nanna@example.com,Anna\n")
+    accounts.ok("audience", "import", "-", "--name", "news")
+    typed("email\nanna@example.com\n")
+    said = accounts.refused("audience", "import", "-")
+    assert said.startswith("paceline: --name: is missing: standard input has no name")
+    typed("email\nbob@example.com\nbob\n")
+    told = accounts.ok("suppress", "import", "-").out
+    assert told.startswith("1 address newly suppressed") and "  line 3: 'bob' is not" in told
+    typed("at\n2026-11-15T09:00:00Z\n")
+    assert accounts.ok("history", "import", "-", "--account", "team").out == "1 message counted\n"
+    typed("")
+    assert accounts.refused("suppress", "import", "-").startswith(
+        "paceline: standard input: the file is empty"
+    )
+    campaign = 'name = "c"\naccounts = ["team"]\naudience = "news"\n[[parts]]\ntext = "hi"\n'
+    typed(campaign)
+    assert accounts.ok("plan", "-").out.startswith("c: 1 message from 1 account")
+    typed(campaign)
+    assert accounts.ok("campaign", "create", "-f", "-").out.startswith("campaign c created")
+    typed(campaign)
+    said = accounts.refused("campaign", "create", "-f", "-")
+    assert said == "paceline: standard input: name: a campaign named 'c' exists already"
+
+
+def test_a_dash_is_standard_output(accounts: CommandLine, spring: Spring) -> None:
+    accounts.ok("campaign", "create", "-f", str(spring()))
+    accounts.ok("audience", "import", "people.csv")
+    accounts.ok("suppress", "add", "anna@example.com")
+    for words, option in (
+        (("suppress", "export"), ()),
+        (("campaign", "export", "spring"), ("-o",)),
+        (("audience", "show", "people", "--csv"), ("-o",)),
+    ):
+        answer = accounts.ok(*words, *option, "-")
+        assert (answer.out, answer.err) == (accounts.ok(*words).out, "")
+        assert "anna@example.com" in answer.out
+    assert not (accounts.folder / "-").exists()
+
+
+def test_a_pipe_by_name_is_read_as_a_file_is(accounts: CommandLine) -> None:
+    pipe = accounts.folder / "pipe.csv"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"printf 'email\\nanna@example.com\\n' > {shlex.quote(str(pipe))}"]
+    ):
+        assert accounts.ok("audience", "import", "pipe.csv", "--json").json["new"] == 1
+
+
+def test_an_import_that_is_broken_off_says_how_to_go_on(
+    accounts: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audiences, "CHUNK", 10)
+    rows = "".join(f"p{n}@example.com\n" for n in range(25))
+    accounts.write("people.csv", f"email\n{rows}")
+    real, chunks = audiences.take_in, iter([True, False])
+
+    def interrupted(*args: object, **options: object) -> object:
+        if not next(chunks):
+            raise KeyboardInterrupt
+        return real(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(audiences, "take_in", interrupted)
+    answer = accounts("audience", "import", "people.csv", "--rejects", "bad.csv")
+    assert (answer.code, answer.out) == (130, "")
+    assert answer.err == (
+        "broken off: 10 rows were seen to, and stay so; import the same file again to go on\n"
+    )
+    assert not list(accounts.folder.glob("bad.csv*")), "no half of a file is left behind"
 
 
 def test_an_interrupt_during_the_imports_says_nothing(alone: Path) -> None:

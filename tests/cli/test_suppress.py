@@ -37,6 +37,9 @@ def test_adding_and_removing(accounts: CommandLine) -> None:
         (("add", "anna", "--kind", "mail"), "'mail' is no kind of address"),
         (("add", "a\nb"), "the address has a control character in it"),
         (("add", " "), "the address is empty"),
+        (("add", "anna@example"), "'anna@example' is not an e-mail address"),
+        (("add", "Anna Smith"), "'Anna Smith' is no address: it has a space in it. If a provider"),
+        (("add", "+49 151"), "'+49 151' is a phone number that nobody can have"),
         (("import", "none.csv"), "no such file 'none.csv'"),
     ],
 )
@@ -88,6 +91,37 @@ def test_lists_go_out_and_come_in(accounts: CommandLine) -> None:
     assert accounts.ok("suppress", "import", "out.csv", "--json").json["new"] == 3
     assert listed(accounts) == before, "what is printed can be imported"
     assert accounts.ok("suppress", "export").out.startswith("address,reason,source,at\n+4915")
+
+
+def test_what_is_no_address_is_told_by_line(accounts: CommandLine) -> None:
+    rows = "anna@example\nMain Street 5\n+49 151\nBob\nerased:0123\nAnna@x.de\n"
+    accounts.write("no.csv", f"address\n{rows}")
+    answer = accounts.ok("suppress", "import", "no.csv", "--rejects", "bad.csv")
+    assert answer.out.splitlines()[:2] == [
+        "3 addresses newly suppressed",
+        "3 rows were not taken:",
+    ]
+    assert "line 2: 'anna@example' is not an e-mail address" in answer.out
+    assert "line 3: 'Main Street 5' is no address: it has a space in it" in answer.out
+    assert "line 4: '+49 151' is a phone number that nobody can have" in answer.out
+    assert [*listed(accounts)] == ["Bob", "anna@x.de", "erased:0123"]
+    taken = accounts.ok("suppress", "import", "bad.csv", "--map", "other=address").out
+    assert taken == "3 addresses newly suppressed\n", "what a provider calls somebody so"
+    assert accounts.ok("suppress", "add", "a@b", "--kind", "other").out == "a@b is suppressed\n"
+    assert "may be written to again" in accounts.ok("suppress", "remove", "a@b").out
+
+
+def test_columns_can_be_named(accounts: CommandLine) -> None:
+    accounts.write("no.csv", "Kontakt;Grund\n0151 12345678;left\n")
+    said = accounts.refused("suppress", "import", "no.csv")
+    assert "no column is an address; there are: Kontakt, Grund. Say which is what" in said
+    words = ("--map", "phone=Kontakt", "--map", "reason=Grund", "--region", "DE")
+    accounts.ok("suppress", "import", "no.csv", *words)
+    assert listed(accounts) == {"+4915112345678": "left"}
+    again = accounts.ok("suppress", "import", "no.csv", *words).out
+    assert again == "0 addresses newly suppressed, 1 had been already\n"
+    said = accounts.refused("suppress", "import", "no.csv", "--region", "Germany")
+    assert said.startswith("paceline: --region: 'Germany' is no country")
 
 
 def test_a_long_list(accounts: CommandLine) -> None:

@@ -33,6 +33,7 @@ SPELLINGS = [
     ("linkedin", "https://www.linkedin.com/in/Anna-Smith/?trk=x", None, "anna-smith"),
     ("linkedin", "de.linkedin.com/in/J%C3%BCrgen", None, "jürgen"),
     ("linkedin", "ACoAAB1234567890abcdefgh", None, "ACoAAB1234567890abcdefgh"),
+    ("linkedin", "linkedin.com/in/ADoAAB1234567890abcdefgh/", None, "ADoAAB1234567890abcdefgh"),
     ("other", " Room 7 ", None, "Room 7"),
 ]
 

@@ -13,7 +13,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.limits import Board, Booked, Breach, Openings, breaches
 from paceline.core.model import Ask, Standing
 from paceline.core.policy import Policy
-from paceline.core.relocating import KEEPS_ITS_OWN, Line, Relocation, relocated
+from paceline.core.relocating import KEEPS_ITS_OWN, Line, Relocation, rehoused, relocated
 from paceline.core.slots import Seat
 from paceline.core.usage import Usage
 
@@ -314,3 +314,59 @@ def test_a_board_tells_apart() -> None:
     board = Board(seat(min_gap="6m"), every(4 * MINUTE, 4))
     assert [one.key for one in board.paced] == [0, 2]
     assert [one.key for one in board.offending] == [1, 3]
+
+
+# ---------------------------------------------------------------------- in their order
+
+
+def test_those_that_move_to_an_empty_day_keep_their_order_and_the_gaps_that_were_drawn() -> None:
+    limits = seat(hours=OFFICE, spacing="5m..20m", min_gap="6m", daily={"email": 10})
+    booked = every(20 * MINUTE, 20)
+    draws = random.Random(1)
+    gaps = [limits.policy.draw_gap_us(draws) for _ in range(10)]
+    slots = moved(limits, booked).slots
+    assert list(slots) == list(range(10, 20))
+    instants = list(slots.values())
+    assert instants[0] == MONDAY + DAY
+    assert [later - sooner for sooner, later in pairwise(instants)] == gaps[1:]
+
+
+def test_in_the_room_between_two_others_there_is_as_much_of_a_gap_as_fits() -> None:
+    limits = seat(spacing="5m..20m", min_gap="6m", daily={"email": 3})
+    tomorrow = MONDAY - 9 * HOUR + DAY
+    neighbours = [Booked(7, tomorrow, EMAIL), Booked(8, tomorrow + 13 * MINUTE, EMAIL)]
+    slots = moved(limits, [*every(HOUR, 4), *neighbours]).slots
+    assert slots.keys() == {3}
+    assert tomorrow + 6 * MINUTE <= slots[3] <= tomorrow + 7 * MINUTE
+
+
+def homes(limits: Seat, booked: list[Booked], homeless: list[Booked]) -> Relocation:
+    return rehoused(limits, booked, homeless, random.Random(1))
+
+
+def test_who_has_lost_a_slot_takes_no_room_and_is_given_the_next_in_the_order_of_asking() -> None:
+    limits = seat(hours=OFFICE, min_gap="6m", daily={"email": 4})
+    tuesday = MONDAY + DAY
+    booked = [Booked(10, tuesday, EMAIL), Booked(11, tuesday + 20 * MINUTE, EMAIL)]
+    homeless = [Booked(key, tuesday, EMAIL) for key in (3, 1, 2)]
+    found = homes(limits, booked, homeless)
+    assert found.slots == {
+        3: tuesday + 6 * MINUTE,
+        1: tuesday + 12 * MINUTE,
+        2: tuesday + DAY,
+    }
+    assert found.nevers == []
+    everything = [*booked, *(one._replace(at=found.slots[one.key]) for one in homeless)]
+    assert breaches(limits, everything) == []
+
+
+def test_who_is_late_for_all_else_is_squeezed_in() -> None:
+    """Nobody else is: what was drawn between two of them stays as it is."""
+    limits = seat(spacing="6m..20m")
+    late = Ask("email", expires_at=MONDAY + 19 * MINUTE)
+    homeless = [Booked(0, MONDAY, EMAIL), Booked(1, MONDAY, EMAIL), Booked(2, MONDAY, late)]
+    slots = homes(limits, [], homeless).slots
+    assert slots[1] - slots[0] > 12 * MINUTE, "this seed leaves room"
+    assert slots[0] < slots[2] < slots[1]
+    hopeless = Booked(3, MONDAY, late._replace(expires_at=MONDAY + MINUTE))
+    assert [one.key for one in homes(limits, [], [*homeless, hopeless]).nevers] == [3]

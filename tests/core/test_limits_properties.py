@@ -19,7 +19,7 @@ from paceline.core.model import Ask, Go, Standing, Wait
 from paceline.core.pacer import Pacer
 from paceline.core.plan import lay_out
 from paceline.core.policy import Policy
-from paceline.core.relocating import Relocation, relocated
+from paceline.core.relocating import Relocation, rehoused, relocated
 from paceline.core.slots import Queue, Seat, Want
 from paceline.core.usage import Usage
 from tests.core import naive
@@ -138,6 +138,32 @@ def test_after_the_repair_nothing_is_planned_against_a_limit(
         assert one.ask.expires_at is None or slot_at < one.ask.expires_at
     # A second time there is nothing left to do.
     assert relocated(seat, repaired, random.Random(seed)).slots == {}
+
+
+@settings(max_examples=150)
+@given(rules_around_changes(), st.data(), st.integers(0, 6), seeds, st.integers(0, 2))
+def test_who_has_lost_a_slot_is_given_a_legal_one_beside_the_others(
+    where: tuple[Rules, int], data: st.DataObject, used: int, seed: int, after_days: int
+) -> None:
+    """As when a gate shuts: those in no slot at all, and a plan that offends nobody."""
+    rules, start_at = calendar_of(where[0]), where[1]
+    rng = random.Random(seed)
+    seat, sent = seat_of(rules, start_at, used, rng)
+    wanted = [one for one in data.draw(booked_from(start_at)) if one.movable]
+    offending = {key for breach in breaches(seat, wanted) for key in breach.keys}
+    booked = [one for one in wanted if one.key not in offending]
+    opens_at = start_at + after_days * DAY
+    homeless = [one._replace(at=opens_at) for one in wanted if one.key in offending]
+    found = rehoused(seat, booked, homeless, random.Random(seed))
+    housed = [one._replace(at=found.slots[one.key]) for one in homeless if one.key in found.slots]
+    everything = [*booked, *housed]
+    assert breaches(seat, everything) == []
+    assert naive.problems([*sent, *sends_of(everything, seat.policy)], rules) == []
+    assert not any(shut(one) for one in housed)
+    assert set(found.slots) | {never.key for never in found.nevers} == offending
+    for one in housed:
+        assert one.at >= opens_at
+        assert one.ask.expires_at is None or one.at < one.ask.expires_at
 
 
 @settings(max_examples=150)

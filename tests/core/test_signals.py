@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.core import usage as usages
 from paceline.core.errors import InputError
-from paceline.core.holds import NO_HOLDS, RUNS_HELD, Holds, decoded
+from paceline.core.holds import NO_HOLDS, RAMPS_KEPT, RUNS_HELD, Holds, decoded
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Ask, Go, Standing, Wait
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -310,11 +310,32 @@ def test_after_the_hold_the_pace_comes_back_in_a_straight_line() -> None:
     )
 
 
-def test_the_longer_of_two_ways_back_stands() -> None:
-    short = Throttle.from_mapping({"slow_by": 9, "recover": "1m"})
-    long = Throttle.from_mapping({"slow_by": 2, "recover": "1h"})
-    assert NO_HOLDS.ramping(NOW, long).ramping(NOW, short).ramp == long
-    assert NO_HOLDS.ramping(NOW, short).ramping(NOW, long).ramp == long
+def test_a_mild_way_back_does_not_end_a_steep_one() -> None:
+    """Each signal's way back is kept; at every instant the slowest of them counts."""
+    policy = Policy.from_mapping({"rate": "60/min"})
+    steep = Throttle.from_mapping({"slow_by": 9, "recover": "2m"})
+    mild = Throttle.from_mapping({"slow_by": 2, "recover": "1h"})
+    for first, second in ((steep, mild), (mild, steep)):
+        holds = decoded(NO_HOLDS.ramping(NOW, first).ramping(NOW, second).encoded())
+        usage = Usage(tat_at=NOW, holds=holds)
+        costs = [usages.spend_part(usage, policy, Ask(), NOW + m * MINUTE).tat_at for m in (1, 30)]
+        assert costs == [NOW + MINUTE + 5 * SECOND, NOW + 30 * MINUTE + 3 * SECOND // 2]
+        assert not holds.left_at(NOW + HOUR).ramps
+
+
+def test_the_same_way_back_begins_anew_and_never_earlier() -> None:
+    slow = Throttle.from_mapping({"slow_by": 2, "recover": "1h"})
+    again = NO_HOLDS.ramping(NOW, slow).ramping(NOW + MINUTE, slow)
+    assert again.ramps == ((NOW + MINUTE, slow),)
+    assert again.ramping(NOW, slow) == again
+
+
+def test_ways_back_are_bounded_and_those_that_end_first_go_first() -> None:
+    holds = NO_HOLDS
+    for minutes in (9, *range(1, RAMPS_KEPT + 3)):
+        holds = holds.ramping(NOW, Throttle.from_mapping({"recover": f"{minutes}m"}))
+    kept = sorted(ramp.recover_us // MINUTE for _, ramp in holds.ramps)
+    assert kept == list(range(3, RAMPS_KEPT + 3))
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40))

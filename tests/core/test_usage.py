@@ -241,13 +241,15 @@ def test_an_attempt_without_an_intent_took_no_slot() -> None:
 # ---------------------------------------------------------------------- the gap that is kept
 
 
-def test_the_drawn_gap_is_kept_but_never_under_what_the_policy_says_by_now() -> None:
+def test_the_drawn_gap_is_kept_as_far_as_the_policy_could_have_drawn_it_by_now() -> None:
     usage = Usage(last_at=NOW, gap_us=8 * MINUTE)
     assert gap_to_keep_us(COLD, usage, MAIL) == 8 * MINUTE
     assert gap_to_keep_us(COLD, usage._replace(gap_us=0), MAIL) == 6 * MINUTE
     stricter = Policy.from_mapping({"spacing": "10m..20m"})
     assert gap_to_keep_us(stricter, usage, MAIL) == 10 * MINUTE
-    assert gap_to_keep_us(Policy(), usage, MAIL) == 8 * MINUTE
+    laxer = Policy.from_mapping({"spacing": "1m..2m", "min_gap": "90s"})
+    assert gap_to_keep_us(laxer, usage, MAIL) == 2 * MINUTE
+    assert gap_to_keep_us(Policy(), usage, MAIL) == 0
 
 
 def test_a_throttle_stretches_the_gap_too_and_does_not_multiply_with_errors() -> None:

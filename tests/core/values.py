@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paceline.core.durations import Span
 from paceline.core.grammar import Batch, Frequency, Ladder, Percent, Rate, Warmup
-from paceline.core.holds import RUNS_HELD, Holds
+from paceline.core.holds import RAMPS_KEPT, RUNS_HELD, Holds
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
@@ -95,14 +95,11 @@ dates = st.dates(date(2024, 1, 1), date(2027, 1, 1))
 
 _instants = st.integers(0, 2**53)
 holds = st.builds(
-    lambda until_at, why, runs, ramp_at, ramp: Holds(
-        until_at, why if until_at else "", runs, ramp_at if ramp else 0, ramp
-    ),
+    lambda until_at, why, runs, ramps: Holds(until_at, why if until_at else "", runs, ramps),
     _instants,
     st.text(),
     st.dictionaries(st.integers(1, 2**53), st.tuples(_instants, st.text()), max_size=RUNS_HELD),
-    _instants,
-    st.none() | throttles,
+    st.lists(st.tuples(_instants, throttles), max_size=RAMPS_KEPT).map(tuple),
 )
 
 

@@ -75,6 +75,9 @@ class TrippedStore:
     def analyse(self) -> None:
         self._store.analyse()
 
+    def wipe(self) -> bool:
+        return bool(self._store.wipe())
+
     def close(self) -> None:
         self._store.close()
 

@@ -9,8 +9,9 @@ from paceline.core.errors import ConflictError, NotFoundError, StoreUnavailable
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.states import AccountState
 from paceline.engine import alerts
+from paceline.engine.notice import text_of, title_of
 from paceline.engine.ports import Alert, Journal, NewAlert, Told
-from paceline.engine.teller import ABANDONED_US, AGAIN_US, RETRY_US, Teller, text_of, title_of
+from paceline.engine.teller import ABANDONED_US, AGAIN_US, RETRY_US, Teller
 from tests.engine.scenes import finish, say, until
 from tests.engine.world import Process, World
 
@@ -247,7 +248,8 @@ def test_one_process_of_a_fleet_tells(world: World) -> None:
         put(world)
         (alert,) = opened(world)
         now = world.clock.now()
-        assert world.write(lambda tx: tx.alerts.set_out(alert, now, abandoned_us=ABANDONED_US))
+        set_out = {"again_us": AGAIN_US, "abandoned_us": ABANDONED_US}
+        assert world.write(lambda tx: tx.alerts.set_out([alert.id], now, **set_out)) == [alert]
         # Another has set out to tell. While it lives, nobody else does.
         assert await first.look() == await second.look() == 0
         await world.wait(ABANDONED_US - SECOND)

@@ -9,7 +9,7 @@ import pytest
 from paceline.core.errors import InputError
 from paceline.core.instants import MINUTE, parse_instant
 from paceline.core.model import Part, Target
-from paceline.engine.campaign_spec import CampaignSpec, targets_from
+from paceline.engine.campaign_spec import CampaignSpec
 
 WHOLE = """
 name = "spring opening"
@@ -185,24 +185,6 @@ def test_an_unknown_key_is_refused_with_the_nearest(changes: dict[str, Any], tex
 
 
 # ---------------------------------------------------------------------- the audience
-
-
-def test_targets_are_addresses_with_fields_and_duplicates_merge() -> None:
-    rows = [
-        {"address": " eve ", "name": "Eve", "age": 5, "note": None},
-        {"address": "adam"},
-        {"address": "eve", "name": "Another"},
-    ]
-    assert targets_from(rows, "audience") == [
-        Target("eve", {"name": "Eve", "age": "5", "note": ""}),
-        Target("adam"),
-    ]
-
-
-@pytest.mark.parametrize("row", [{}, {"address": ""}, {"address": "  "}, {"address": None}])
-def test_a_row_without_an_address_is_refused_with_its_number(row: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"^audience: row 2 has no address$"):
-        targets_from([{"address": "eve"}, row], "audience")
 
 
 def test_recipients_hours_need_a_zone_that_exists() -> None:

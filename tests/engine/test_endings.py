@@ -40,7 +40,10 @@ def test_a_run_is_told_as_it_went(
         run = the_run(world)
         assert (run.state, run.summary) == (state, summary)
         assert run.finished_at is not None
-        assert [event.text for event in events(world, f"run.{state}")] == [f"spring: {summary}"]
+        (told,) = events(world, "run.finished")
+        assert told.text == f"spring: {summary}"
+        assert (told.data["status"], told.data["summary"]) == (state, summary)
+        assert told.data["total"] == len(targets) == sum(told.data["counts"].values())
 
     world.play(script)
 

@@ -70,11 +70,14 @@ def test_what_no_longer_fits_moves_and_says_why(calm: None, world: World) -> Non
         moved = [row for row in rows if row.reason]
         assert {row.reason for row in moved} == {"Daily cap reached (8/8)"}
         assert len(moved) == 12
-        assert {row.due_at for row in moved} == {tomorrow}
+        # Ten were planned for tomorrow, which allows eight: there is no room before Wednesday.
+        assert _days(moved) == {"2026-03-04": 8, "2026-03-05": 4}
         # The plan stays as it was made; those planned for tomorrow anyway were not touched.
         assert all(row.scheduled_at < tomorrow for row in moved)
         why = world.read(lambda tx: queries.why_delivery(tx, moved[0].id, world.clock.now()))
-        assert why.verdict.why == "daily cap reached (8/8)"  # type: ignore[union-attr]
+        assert why.verdict.why == "scheduled for later: Daily cap reached (8/8)"  # type: ignore[union-attr]
+        shut = [view.why for view in why.gates if not view.open]
+        assert shut == ["scheduled for later", "daily cap reached (8/8)"]
         await process.stop()
 
     world.play(script)

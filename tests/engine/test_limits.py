@@ -1,17 +1,20 @@
 """Caps as a lane keeps them: counted per day and week, given back, raised, lowered, ramped."""
 
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.states import AccountState
+from paceline.engine import launching
 from paceline.engine.catalogue import Catalogue, apply_catalogue
 from tests.engine.scenes import (
     TWO_PARTS,
     Begins,
     called,
     change,
+    deliveries,
     finish,
     gaps,
     intents,
@@ -241,6 +244,44 @@ def test_a_label_does_not_outlive_its_day_when_the_work_is_gone(
         await world.wait(3 * HOUR)
         assert world.account_now().state is AccountState.ACTIVE
         await process.stop()
+
+    world.play(script)
+
+
+def launched(world: World, count: int, name: str = "spring", **spec: Any) -> None:
+    world.campaign(count, name=name, launch=False, **spec)
+    launching.launch(world.store, name, world.clock.now(), world.providers)
+
+
+def test_a_cap_is_not_shown_while_something_else_may_go(calm: None, world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"connection_request": 5}, "spacing": "20m"})
+        launched(world, 10, action="connection_request")
+        launched(world, 40, name="summer")
+        process = world.process(poll_us=MINUTE)
+        await until(world, lambda: len(world.sends()) == 12, MINUTE, DAY)
+        await world.wait(10 * MINUTE)
+        assert {world.counts()[state] for state in ("sent", "ready")} == {5}
+        assert world.account_now().state == "active"
+        await process.stop()
+
+    world.play(script)
+
+
+def test_a_cap_that_is_used_up_is_shown_though_the_rest_is_planned_for_later(
+    calm: None, world: World
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"daily": {"message": 5}, "rate": "60/min"})
+        launched(world, 10)
+        process = world.process(poll_us=MINUTE)
+        await world.wait(10 * MINUTE)
+        shown = world.account_now()
+        assert (shown.state, shown.state_reason) == ("limit_reached", "daily cap reached (5/5)")
+        assert shown.state_until_at == parse_instant("2026-03-03T00:00:00Z")
+        assert not any(row.reason for row in deliveries(world)), "everything is as it was planned"
+        await finish(world, process=process, every_us=HOUR, within_us=2 * DAY)
+        assert world.account_now().state == "active"
 
     world.play(script)
 

@@ -141,6 +141,36 @@ def test_a_slower_pace_holds_from_the_next_message(
     assert gaps(called(world)) == [SECOND] * old + [10 * SECOND] * (7 - old)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"spacing": "1h"}, {"spacing": "1m"}),
+        ({"min_gap": "1h"}, {"min_gap": "1m"}),
+        ({"spacing": "1h..2h"}, {"spacing": "30s..1m"}),
+    ],
+)
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_quicker_pace_holds_from_the_next_message(
+    calm: None, world: World, before: dict[str, str], after: dict[str, str], parked: bool
+) -> None:
+    """Also where the lane sleeps until the old gap is over, and where it is nobody's by then."""
+
+    async def script(world: World) -> None:
+        world.account(policy=before, latency="50ms")
+        world.campaign(5)
+        process = world.process(park_after_us=MINUTE if parked else 5 * HOUR)
+        await until(world, lambda: len(world.sends()) == 2, MINUTE, 3 * HOUR)
+        await world.wait(10 * SECOND)
+        changed_at = world.clock.now()
+        change(world, overrides=after)
+        await until(world, lambda: len(world.sends()) == 4, SECOND, 4 * MINUTE)
+        assert called(world)[2] <= changed_at + MINUTE + 2 * SECOND
+        await process.stop()
+
+    world.play(script)
+    assert min(gaps(called(world))[1:]) >= 30 * SECOND
+
+
 def test_settings_of_the_provider_are_in_force_from_the_next_message(world: World) -> None:
     async def script(world: World) -> None:
         world.account(policy={"rate": "60/min"}, latency="50ms")

@@ -9,6 +9,7 @@ from paceline.engine.audience_columns import Columns
 from paceline.engine.commands import audiences, erasing, history, suppressions
 from paceline.engine.commands.history import Past, PastRow
 from paceline.engine.people import reached_by, recognised, revision_now, targets_of
+from paceline.engine.routes import route
 from tests.engine.scenes import deliveries, finish, until
 from tests.engine.world import MONDAY_NINE, World
 
@@ -30,7 +31,7 @@ def know(world: World, count: int, name: str = "news") -> None:
 
 
 def members(world: World, action: str, channel: str = "") -> list[Target]:
-    return world.read(lambda tx: targets_of(tx, "news", action, channel)).targets
+    return world.read(lambda tx: targets_of(tx, "news", route(action, [channel]))).targets
 
 
 # ---------------------------------------------------------------------- opt-outs
@@ -127,7 +128,7 @@ def test_whoever_is_erased_while_a_campaign_runs_gets_nothing_more(world: World)
         assert waiting not in {effect.target for effect in world.sends()}
         known = {row.target for row in deliveries(world)}
         assert not known & {gone, waiting}
-        assert world.read(lambda tx: targets_of(tx, "news", "email")).audience.members == 8
+        assert world.read(lambda tx: targets_of(tx, "news", route("email"))).audience.members == 8
 
     world.play(script)
     assert world.counts_at_end == {"sent": 9, "cancelled": 1}

@@ -9,13 +9,14 @@ from paceline.core.errors import InputError
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Content, Part, Step, Target
 from paceline.core.states import DeliveryState
-from paceline.engine import planning
+from paceline.engine import arrival, planning
+from paceline.engine.arrival import Eta
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import accounts, campaigns, control
 from paceline.engine.commands.campaigns import find
 from paceline.engine.launching import launch
 from paceline.engine.plan_view import Plan
-from paceline.engine.planning import Eta, RunPlan, WhatIf
+from paceline.engine.planning import RunPlan, WhatIf
 from tests.engine.scenes import suppress
 from tests.engine.world import World
 
@@ -33,7 +34,7 @@ def plan_run(world: World, name: str) -> RunPlan:
 
 
 def eta(world: World, name: str = "spring") -> Eta | None:
-    return world.read(lambda tx: planning.eta(tx, find(tx, name), world.clock.now()))
+    return world.read(lambda tx: arrival.eta(tx, find(tx, name), world.clock.now()))
 
 
 def plan(world: World, count: int, *on: str, what_if: WhatIf | None = None, **spec: object) -> Plan:

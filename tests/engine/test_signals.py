@@ -101,7 +101,7 @@ def test_a_signal_may_pause_the_campaign_until_somebody_resumes_it(world: World)
         world.campaign(4)
         process = world.process()
         await until(world, lambda: world.state() == "paused")
-        (told,) = events(world, "campaign.signal")
+        (told,) = events(world, "campaign.paused")
         assert told.text.startswith("campaign spring paused by a signal on ann")
         (alert,) = world.read(lambda tx: tx.alerts.list())
         assert alert.kind == "campaign.signal"

@@ -2,7 +2,9 @@
 
 from itertools import pairwise
 
-from paceline.core.instants import DAY, HOUR, MINUTE
+import pytest
+
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Content, Part, Step, Target
 from paceline.engine.commands import campaigns
 from paceline.engine.commands.retrying import retry_failed
@@ -125,3 +127,61 @@ def test_what_follows_a_retried_message_follows_it_after_all(calm: None, world: 
 
     world.play(script)
     assert len([effect for effect in world.sends() if effect.target == "ben"]) == 4
+
+
+def _bounce(world: World, target: str, at: int) -> None:
+    """A message that had been accepted comes back, as a mail server would tell us later."""
+    (first,) = [row for row in deliveries(world) if row.target == target and row.step == 1]
+    moved = world.write(
+        lambda tx: tx.deliveries.move(first.id, "bounce", at=at, reason="no such user")
+    )
+    assert moved == "bounced"
+
+
+def test_a_bounce_after_the_release_calls_the_follow_up_off(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(targets=[Target("anna"), Target("ben")], steps=THREE)
+        process = world.process(poll_us=MINUTE)
+        await world.until(
+            lambda: world.counts() == {"sent": 2, "ready": 2, "planned": 2}, within_us=HOUR
+        )
+        _bounce(world, "anna", world.clock.now())
+        await world.wait(3 * MINUTE)
+        assert world.counts() == {"sent": 1, "bounced": 1, "ready": 1, "skipped": 2, "planned": 1}
+        await finish(world, process=process, every_us=HOUR, within_us=3 * DAY)
+        assert world.counts() == {"sent": 3, "bounced": 1, "skipped": 2}
+        reasons = {row.reason for row in deliveries(world) if row.state == "skipped"}
+        assert reasons == {
+            "step 1 was not delivered: it is bounced",
+            "step 2 was not delivered: it is skipped",
+        }
+
+    world.play(script)
+    assert len([effect for effect in world.sends() if effect.target == "anna"]) == 1
+    assert len([effect for effect in world.sends() if effect.target == "ben"]) == 4
+
+
+def test_a_bounce_in_the_last_moment_is_seen_by_whoever_would_send(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks for later steps any more: the lane itself finds out, and others go on."""
+
+    async def never(*_: object) -> None:
+        return
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(targets=[Target("anna"), Target("ben")], steps=THREE[:1])
+        process = world.process(poll_us=MINUTE)
+        await world.until(lambda: world.counts() == {"sent": 2, "ready": 2}, within_us=HOUR)
+        monkeypatch.setattr("paceline.engine.housekeeping.follow", never)
+        due_at = min(row.due_at or 0 for row in deliveries(world) if row.step == 2)
+        await world.wait(due_at - world.clock.now() - SECOND)
+        _bounce(world, "anna", world.clock.now())
+        await finish(world, process=process, every_us=MINUTE, within_us=HOUR)
+        assert world.counts() == {"sent": 2, "bounced": 1, "skipped": 1}
+
+    world.play(script)
+    assert [effect.target for effect in world.sends()].count("anna") == 1
+    assert [effect.target for effect in world.sends()].count("ben") == 3

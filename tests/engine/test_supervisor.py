@@ -133,11 +133,11 @@ def test_a_store_that_is_away_when_a_lane_starts_is_no_crash(
 ) -> None:
     tries: list[Instant] = []
 
-    def look(tx: Any, account_id: int, now: Instant, *, begins: bool = False) -> Any:
+    def look(tx: Any, account_id: int, now: Instant, *, known: Any = None) -> Any:
         tries.append(now)
         if len(tries) <= 8:
             raise StoreUnavailable("not now")
-        return take_snapshot(tx, account_id, now, begins=begins)
+        return take_snapshot(tx, account_id, now, known=known)
 
     monkeypatch.setattr(lanes, "take_snapshot", look)
 

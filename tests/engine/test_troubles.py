@@ -145,7 +145,8 @@ def test_the_breaker_pauses_the_campaign_and_a_resume_starts_with_a_clean_sheet(
         assert len(world.calls()) == 20
         assert the_run(world).state is RunState.PAUSED
         assert the_run(world).reason == "error rate 5/20 is above 20%"
-        (told,) = events(world, "campaign.breaker")
+        (told,) = events(world, "campaign.paused")
+        assert (told.data["by"], told.data["account"]) == ("breaker", "ann")
         assert told.text == (
             "campaign spring paused by its breaker on ann: error rate 5/20 is above 20%"
         )
@@ -153,7 +154,7 @@ def test_the_breaker_pauses_the_campaign_and_a_resume_starts_with_a_clean_sheet(
         say(world, "resume campaign")
         await finish(world, process=process)
         # Two more failures: with the five from before they would be above 20 % again.
-        assert len(events(world, "campaign.breaker")) == 1
+        assert len(events(world, "campaign.paused")) == 1
 
     world.play(script)
     assert world.counts_at_end == {"sent": 38, "failed": 7}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from paceline.core.instants import HOUR, MINUTE
-from paceline.engine.ports import Alert, LedgerRow, NewAlert
+from paceline.engine.ports import Alert, LedgerRow, NewAlert, OpenKind, Tx
 from tests.store.scene import T0, Scene
 
 NEW = NewAlert("breaker:1", "campaign.breaker", "paused", (("gone", 2),), account_id=3, run_id=1)
@@ -72,24 +72,30 @@ def test_clearing_takes_only_what_is_meant(scene: Scene) -> None:
         assert [alert.key for alert in tx.alerts.list()] == ["b"]
 
 
+def set_out(tx: Tx, *alerts: Alert, now: int) -> list[int]:
+    numbers = [alert.id for alert in alerts]
+    ours = tx.alerts.set_out(numbers, now, again_us=HOUR, abandoned_us=MINUTE)
+    return [alert.id for alert in ours]
+
+
 def test_telling_is_taken_by_one_and_given_up_after_a_while(scene: Scene) -> None:
     alert = put(scene, T0)
     assert untold(scene, T0) == [alert.id]
     with scene.store.write() as tx:
-        assert tx.alerts.set_out(alert, T0, abandoned_us=MINUTE)
+        assert set_out(tx, alert, now=T0) == [alert.id]
     with scene.store.write() as tx:
-        assert not tx.alerts.set_out(alert, T0 + 1, abandoned_us=MINUTE)
+        assert set_out(tx, alert, now=T0 + 1) == []
     assert untold(scene, T0 + MINUTE - 1) == []
     assert untold(scene, T0 + MINUTE) == [alert.id]
     with scene.store.write() as tx:
-        tx.alerts.told(alert.id, None)
+        tx.alerts.told([alert.id], None)
     assert untold(scene, T0 + 2) == [alert.id]
     with scene.store.write() as tx:
-        assert tx.alerts.set_out(alert, T0 + 2, abandoned_us=MINUTE)
-        tx.alerts.told(alert.id, T0 + 2)
+        assert set_out(tx, alert, now=T0 + 2) == [alert.id]
+        tx.alerts.told([alert.id], T0 + 2)
     # By what another process has read before, it is untold; its guard knows better.
     with scene.store.write() as tx:
-        assert not tx.alerts.set_out(alert, T0 + 9, abandoned_us=MINUTE)
+        assert set_out(tx, alert, now=T0 + 9) == []
     assert untold(scene, T0 + 2 * HOUR) == []
     put(scene, T0 + 3)
     assert untold(scene, T0 + 1 + HOUR) == []
@@ -99,8 +105,58 @@ def test_telling_is_taken_by_one_and_given_up_after_a_while(scene: Scene) -> Non
 def test_a_clock_that_was_ahead_does_not_hide_an_alert(scene: Scene) -> None:
     alert = put(scene, T0)
     with scene.store.write() as tx:
-        assert tx.alerts.set_out(alert, T0 + 900 * HOUR, abandoned_us=MINUTE)
+        assert set_out(tx, alert, now=T0 + 900 * HOUR) == [alert.id]
     assert untold(scene, T0) == [alert.id]
+
+
+def test_a_clock_that_is_a_little_behind_knows_that_another_tells(scene: Scene) -> None:
+    """The clocks of a fleet are never quite the same, and nobody is told twice for that."""
+    alert = put(scene, T0)
+    with scene.store.write() as tx:
+        assert set_out(tx, alert, now=T0 + 9) == [alert.id]
+    assert untold(scene, T0 + 5) == []
+    with scene.store.write() as tx:
+        assert set_out(tx, alert, now=T0 + 5) == []
+
+
+def test_many_are_taken_and_told_in_one_go(scene: Scene) -> None:
+    many = [put(scene, T0, NewAlert(f"k{n}", "x", "y", account_id=n)) for n in range(7)]
+    with scene.store.write() as tx:
+        assert set_out(tx, many[2], now=T0) == [many[2].id]
+    with scene.store.write() as tx:
+        tx.alerts.clear(T0, alert_id=many[4].id)
+        ours = set_out(tx, *many, now=T0 + 1)
+        # Not the one that another process tells, nor the one that is cleared.
+        assert ours == [many[number].id for number in (0, 1, 3, 5, 6)]
+        tx.alerts.told(ours, T0 + 1)
+    assert untold(scene, T0 + MINUTE) == [many[2].id]
+
+
+def test_what_is_open_of_each_kind_taken_together(scene: Scene) -> None:
+    first = put(scene, T0, NewAlert("a", "x", "a"))
+    second = put(scene, T0 + 9, NewAlert("b", "x", "b"))
+    put(scene, T0 + 5, NewAlert("c", "y", "c"))
+    gone = put(scene, T0 + 1, NewAlert("d", "z", "d"))
+    with scene.store.write() as tx:
+        tx.alerts.clear(T0 + 10, alert_id=gone.id)
+        set_out(tx, first, now=T0 + 11)
+        tx.alerts.told([first.id], T0 + 11)
+        set_out(tx, second, now=T0 + 12)
+        assert tx.alerts.kinds() == [
+            OpenKind("x", T0, T0 + 11, T0 + 12),
+            OpenKind("y", T0 + 5, None, None),
+        ]
+
+
+def test_only_what_is_open_about_somebody_is_found(scene: Scene) -> None:
+    one = put(scene, T0, NewAlert("a", "x", "a", account_id=1))
+    two = put(scene, T0 + 1, NewAlert("b", "x", "b", account_id=2, run_id=7))
+    put(scene, T0, NewAlert("c", "x", "c", account_id=3))
+    with scene.store.write() as tx:
+        assert tx.alerts.about([1], [7]) == [two, one]
+        assert tx.alerts.about([], []) == []
+        tx.alerts.clear(T0, alert_id=two.id)
+        assert tx.alerts.about([1, 2], [7]) == [one]
 
 
 def said(scene: Scene, at: int, account_id: int, run_id: int, outcome: str, reason: str) -> None:

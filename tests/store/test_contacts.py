@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.core.errors import NotFoundError
+from paceline.core.events import EventKind
 from paceline.engine.ports import Address, Contact, Suppression, Tx
 from tests.store.counting import counted
 from tests.store.scene import T0, Scene, settlement
@@ -103,16 +104,18 @@ def test_blotting_out_leaves_nothing_that_names_the_person(scene: Scene) -> None
     )
     with scene.store.write() as tx:
         (contact_id,) = put(tx, 1)
-        tx.events.add("told", f"{delivery_id}: {reason}", at=T0, delivery_id=delivery_id)
+        text, told = f"{delivery_id}: {reason}", {"reason": reason}
+        tx.events.add(EventKind.SENDING_STOPPED, text, at=T0, delivery_id=delivery_id, data=told)
         tx.contacts.blot_out([delivery_id], contact_id, {"anna@example.com": "erased:1"})
         tx.contacts.blot_out([], contact_id, {})
         (event,) = tx.events.latest()
-    assert event.text == f"{delivery_id}: 550 <erased:1> is away"
+    assert event.text == f"{delivery_id}: 550 <(erased)> is away"
+    assert event.data == {"reason": "550 <(erased)> is away"}
     (alert,) = scene.sql("SELECT text, reasons FROM alerts")
-    assert tuple(alert) == ("<erased:1>", '["<erased:1>"]')
+    assert tuple(alert) == ("<(erased)>", '["<(erased)>"]')
     found = scene.get(delivery_id)
     assert (found.target, found.fields, found.contact_id) == ("erased:1", {}, contact_id)
-    assert found.reason == "550 <erased:1> is away"
+    assert (found.reason, found.provider_id) == ("(erased)", None)
     assert found.content == [{"kind": "text", "text": "(erased)"}] * 2, "as many parts as before"
     assert scene.get(other).fields == {"n": "B"}
 

@@ -69,7 +69,7 @@ def test_a_doubt_about_them_is_left_to_a_person(scene: Scene) -> None:
     assert erase(scene) == Erased(1, 0, 0)
     found = scene.get(delivery_id)
     assert (found.state, found.due_at) == ("unknown", None)
-    assert found.reason == "no answer; contact was erased, held for a person"
+    assert found.reason == "contact was erased, held for a person"
 
 
 def test_lists_of_opt_outs_do_not_name_them_again(scene: Scene) -> None:

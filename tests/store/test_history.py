@@ -33,6 +33,9 @@ def test_what_is_told_twice_counts_once(scene: Scene) -> None:
         assert tx.ledger.counts(ann, T0 - DAY) == {"email": 4}
         assert tx.ledger.counts(ann, T0 - MINUTE) == {"email": 3}
         assert tx.ledger.last_calls(ann, 0) == (T0, T0)
+        assert tx.history.last_calls(ann, 0, T0) == (T0, T0)
+        assert tx.history.last_calls(ann, 0, T0 - 1) == (T0 - 5, T0 - 5)
+        assert tx.history.last_calls(ann, T0 + 1, T0 + DAY) == (None, None)
         assert tx.deliveries.contacted(["p1@example.com"], 0) == {"p1@example.com": (T0 - MINUTE,)}
         campaign = tx.campaigns.find(history.STANDING)
         assert campaign is not None

@@ -31,7 +31,7 @@ def last_calls(
 
 
 def test_whoever_was_never_called_for_has_no_last_call(scene: Scene) -> None:
-    lane, send = sending(scene)
+    lane, _ = sending(scene)
     assert last_calls(scene, lane) == (None, None)
 
 

@@ -10,6 +10,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, text
 
 from paceline.core.errors import SchemaMismatch
+from paceline.core.events import EventKind
+from paceline.engine.ports.steps import Advanced
 from paceline.store import migrate
 from paceline.store.database import open_store
 from paceline.store.schema import METADATA
@@ -93,8 +95,9 @@ def test_nothing_is_migrated_unless_that_is_wanted(
     url = fresh_url()
     open_store(url, clock=Ticker()).close()
     open_store(url, clock=Ticker(), create=False).close()
+    present = migrate.newest()
     monkeypatch.setattr(migrate, "newest", lambda: "9999")
-    with pytest.raises(SchemaMismatch, match=r"older version of Paceline \(schema 0002\)"):
+    with pytest.raises(SchemaMismatch, match=rf"older version of Paceline \(schema {present}\)"):
         open_store(url, clock=Ticker(), create=False)
 
 
@@ -137,3 +140,65 @@ FIRST_ROWS = (
     VALUES (7, 1, 1, 0, 'anna', '{}', 'message', false, 'ready', 5, 5, 0, 0, 0, '', 1)""",
 )
 """What one waiting delivery takes in the schema 0001."""
+
+
+def test_steps_that_waited_before_they_were_awaited_go_on(fresh_url: Callable[[], str]) -> None:
+    engine = create_engine(url := fresh_url())
+    with engine.begin() as connection:
+        command.upgrade(migrate.config(connection), "0002")
+        for statement in (*FIRST_ROWS[:-1], *SECOND_ROWS):
+            connection.execute(text(statement))
+    store = open_store(url, clock=Ticker())
+    with store.write() as tx:
+        assert tx.steps.waiting() == [1]
+        assert tx.steps.advance(1, {2: 10, 3: 10}, 50) == Advanced(1, 0)
+        assert tx.steps.waiting() == []
+        assert [row.state for row in tx.deliveries.page()] == ["sent", "ready", "planned"]
+    store.close()
+    engine.dispose()
+
+
+SECOND_ROWS = (
+    "UPDATE runs SET total = 3",
+    "INSERT INTO lanes (account_id, generation, revision) VALUES (1, 0, 0)",
+    *(
+        f"""INSERT INTO deliveries (id, run_id, account_id, step, after_id, position, target,
+        fields, action, reply, state, scheduled_at, sent_at, parts_done, attempts, retries, reason,
+        moved_at)
+    VALUES ({step}, 1, 1, {step}, {before}, 0, 'anna', '{{}}', 'message', false, '{state}', 5,
+        {sent_at}, 0, 1, 0, '', 1)"""
+        for step, before, state, sent_at in (
+            (1, "NULL", "sent", 9),
+            (2, 1, "planned", "NULL"),
+            (3, 2, "planned", "NULL"),
+        )
+    ),
+    *(
+        f"INSERT INTO counters (account_id, run_id, state, n) VALUES (1, 1, '{state}', {count})"
+        for state, count in (("sent", 1), ("planned", 2), ("ready", 0))
+    ),
+)
+"""A message that was sent, and two that follow it, in the schema 0002."""
+
+
+def test_events_that_were_called_otherwise_are_on_the_list(fresh_url: Callable[[], str]) -> None:
+    engine = create_engine(url := fresh_url())
+    before = ["run.success", "run.failed", "campaign.breaker", "stopped", "going_on", "run.missed"]
+    with engine.begin() as connection:
+        command.upgrade(migrate.config(connection), "0004")
+        for kind in before:
+            values = {"kind": kind}
+            connection.execute(
+                text("INSERT INTO events (at, kind, text) VALUES (1, :kind, 'as it was')"), values
+            )
+    store = open_store(url, clock=Ticker())
+    with store.read() as tx:
+        found = tx.events.after(0, 100)
+        assert [(event.text, event.data) for event in found] == [("as it was", {})] * len(before)
+        assert [event.kind for event in found] == [
+            *("run.finished", "run.finished", "campaign.paused"),
+            *("sending.stopped", "sending.resumed", "run.missed"),
+        ]
+        assert {event.kind for event in found} <= set(EventKind)
+    store.close()
+    engine.dispose()

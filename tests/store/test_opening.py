@@ -18,6 +18,7 @@ from paceline.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from paceline.core.events import EventKind
 from paceline.core.instants import MILLISECOND
 from paceline.engine.ports import Tx
 from paceline.store.database import open_store
@@ -28,7 +29,7 @@ import sys
 from paceline.store.database import open_store
 store = open_store(sys.argv[1], clock=lambda: 5)
 with store.write() as tx:
-    tx.events.add("opened", "hello", at=1)
+    tx.events.add("sending.resumed", "hello", at=1)
 store.close()
 """
 
@@ -211,7 +212,7 @@ def test_a_second_writer_in_the_same_process_waits_its_turn(tmp_path: Path) -> N
 
         def add(n: int) -> None:
             with patient.write() as tx:
-                tx.events.add("n", str(n), at=n)
+                tx.events.add(EventKind.SENDING_RESUMED, str(n), at=n)
 
         list(pool.map(add, range(40)))
         with patient.read() as tx:

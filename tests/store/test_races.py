@@ -93,6 +93,24 @@ def test_an_intent_waits_for_a_pause_and_then_fails(
     assert (late.result().held, late.result().intended) == (True, False)
 
 
+def test_a_bounce_is_never_missed_by_a_follow_up(
+    ready: tuple[Scene, Lane, int, int], pool: ThreadPoolExecutor
+) -> None:
+    scene, lane, run_id, first = ready
+    assert scene.intend(lane, intent(first, run_id)).intended
+    scene.settle(lane, settlement(first, run_id))
+    second = scene.delivery(run_id, lane.account_id, step=2)
+    scene.sql(
+        "UPDATE deliveries SET after_id = :first WHERE id = :second", first=first, second=second
+    )
+    with scene.store.write() as tx:
+        assert tx.deliveries.move(first, "bounce", at=T0) is D.BOUNCED
+        late = pool.submit(scene.intend, lane, intent(second, run_id))
+        _until_somebody_waits(scene, late)
+    assert (late.result().held, late.result().intended) == (True, False)
+    assert scene.state(second) is D.READY
+
+
 @pytest.mark.parametrize("command", ["suppress", "stop", "pause_account"])
 def test_a_command_behind_the_fence_is_never_missed(
     ready: tuple[Scene, Lane, int, int], pool: ThreadPoolExecutor, command: str

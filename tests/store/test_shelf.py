@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 from paceline.core.errors import InputError, NotFoundError
+from paceline.core.events import EventKind
 from paceline.engine.ports import Upload
 from tests.store.scene import T0, Scene
 
@@ -85,11 +86,12 @@ def test_stop_and_go_on(scene: Scene) -> None:
 def test_the_latest_events_come_first(scene: Scene) -> None:
     with scene.store.write() as tx:
         for n in range(30):
-            tx.events.add("note", f"event {n}", at=T0 + n, account_id=n % 2, run_id=n % 3)
-        tx.events.add("sent", "delivery", at=T0, delivery_id=9)
+            about = {"account_id": n % 2, "run_id": n % 3}
+            tx.events.add(EventKind.SENDING_RESUMED, f"event {n}", at=T0 + n, **about)
+        tx.events.add(EventKind.SENDING_RESUMED, "delivery", at=T0, delivery_id=9)
         assert [event.text for event in tx.events.latest(limit=2)] == ["delivery", "event 29"]
         assert len(tx.events.latest()) == 20
         found = tx.events.latest(account_id=1, run_id=2, limit=3)
         assert [event.text for event in found] == ["event 29", "event 23", "event 17"]
         event = found[0]
-        assert (event.kind, event.at, event.delivery_id) == ("note", T0 + 29, None)
+        assert (event.kind, event.at, event.delivery_id) == ("sending.resumed", T0 + 29, None)

@@ -1,13 +1,20 @@
 """Deliveries that follow others: linked, released and skipped, on both databases."""
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from sqlalchemy import TextClause, text
 
 from paceline.core.instants import DAY, HOUR
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import DeliveryState
+from paceline.engine.commands import erasing
 from paceline.engine.ports import NewDelivery
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.steps import Advanced
+from paceline.store import steps
 from tests.store.scene import T0, Lane, Scene, intent, settlement
 
 D = DeliveryState
@@ -48,6 +55,7 @@ def _advance(scene: Scene, run_id: int) -> Advanced:
 def _sound(scene: Scene) -> None:
     with scene.store.read() as tx:
         assert tx.audit.recount() == []
+        assert tx.audit.misplaced() == []
 
 
 def test_a_step_is_released_so_long_after_the_one_before_was_sent(scene: Scene) -> None:
@@ -133,6 +141,8 @@ def test_runs_that_wait_for_a_step_are_found_while_they_do(scene: Scene) -> None
     _sent(scene, lane, run_id, rows["anna-2"])
     with scene.store.write() as tx:
         tx.deliveries.move_all(run_id, "cancel", at=T0)
+    assert _advance(scene, run_id) == Advanced(0, 0), "nobody is left to be told"
+    with scene.store.read() as tx:
         assert tx.steps.waiting() == []
 
 
@@ -175,3 +185,158 @@ def test_the_opted_out_are_not_tried_again(scene: Scene) -> None:
     assert scene.state(rows["anna-1"]) is D.FAILED
     assert scene.state(rows["bert-1"]) is D.READY
     _sound(scene)
+
+
+# ---------------------------------------------------------------------- what turns out later
+
+
+def _released(scene: Scene, *, pooled: bool = False) -> tuple[Lane, int, dict[str, int]]:
+    """Two people whose first message was sent, and whose second is ready."""
+    lane, run_id, rows = _two_people(scene, pooled=pooled)
+    for who in ("anna-1", "bert-1"):
+        _sent(scene, lane, run_id, rows[who], pooled)
+    assert _advance(scene, run_id) == Advanced(2, 0)
+    return lane, run_id, rows
+
+
+def _bounce(scene: Scene, number: int) -> None:
+    with scene.store.write() as tx:
+        assert tx.deliveries.move(number, "bounce", at=T0 + DAY, reason="unknown user")
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_has_bounced_since_is_not_followed(scene: Scene, pooled: bool) -> None:
+    lane, run_id, rows = _released(scene, pooled=pooled)
+    _bounce(scene, rows["anna-1"])
+    assert not scene.intend(lane, intent(rows["anna-2"], run_id)).intended, "at once"
+    assert scene.intend(lane, intent(rows["bert-2"], run_id)).intended
+    assert scene.get(rows["anna-2"]).before is D.BOUNCED
+    with scene.store.read() as tx:
+        due = {row.id: row.before for row in tx.path.due(lane.account_id, run_id, T0 + DAY, 9)}
+        assert due == {rows["anna-2"]: D.BOUNCED}, "whoever would send it is told"
+        assert tx.steps.waiting() == [run_id]
+    assert _advance(scene, run_id) == Advanced(0, 1)
+    second = scene.get(rows["anna-2"])
+    assert (second.state, second.due_at) == (D.SKIPPED, None)
+    assert second.reason == "step 1 was not delivered: it is bounced"
+    assert _advance(scene, run_id) == Advanced(0, 1), "nor is what follows that"
+    assert scene.state(rows["anna-3"]) is D.SKIPPED
+    assert scene.state(rows["bert-3"]) is D.PLANNED
+    _sound(scene)
+
+
+def test_a_message_that_bounces_between_the_parts_of_the_next_ends_it(scene: Scene) -> None:
+    lane, run_id, rows = _released(scene)
+    number = rows["anna-2"]
+    assert scene.intend(lane, intent(number, run_id)).intended
+    scene.settle(lane, settlement(number, run_id, D.SENDING, parts_done=1))
+    _bounce(scene, rows["anna-1"])
+    assert not scene.intend(lane, intent(number, run_id, part=1, starts=False)).intended
+
+
+@pytest.mark.parametrize("who", ["anna-1", "anna-2"])
+def test_whoever_opts_out_after_the_release_gets_no_follow_up(scene: Scene, who: str) -> None:
+    lane, run_id, rows = _released(scene)
+    with scene.store.write() as tx:
+        tx.suppressions.add(scene.get(rows[who]).target, "asked", "operator", T0 + DAY)
+    assert not scene.intend(lane, intent(rows["anna-2"], run_id)).intended
+    assert scene.intend(lane, intent(rows["bert-2"], run_id)).intended
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_whoever_is_erased_gets_no_follow_up(scene: Scene, released: bool) -> None:
+    lane, run_id, rows = _two_people(scene)
+    for who in ("anna-1", "bert-1"):
+        _sent(scene, lane, run_id, rows[who])
+    if released:
+        assert _advance(scene, run_id) == Advanced(2, 0)
+    with scene.store.write() as tx:
+        assert erasing.erase(tx, "anna", T0 + DAY).cancelled == 2
+    _advance(scene, run_id)
+    _advance(scene, run_id)
+    states = [scene.state(rows[f"anna-{step}"]) for step in (1, 2, 3)]
+    assert states == [D.SENT, D.CANCELLED, D.CANCELLED]
+    assert not scene.intend(lane, intent(rows["anna-2"], run_id)).intended
+    with scene.store.write() as tx:
+        assert tx.deliveries.retry_failed(run_id, T0 + DAY, None) == 0
+        assert tx.steps.revive(run_id, 3, T0 + DAY) == 0, "nothing brings them back"
+    assert scene.state(rows["bert-2"]) is D.READY
+    _sound(scene)
+
+
+def test_a_step_that_nobody_would_tell_is_found_by_verify(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene)
+    _sent(scene, lane, run_id, rows["anna-1"])
+    with scene.store.read() as tx:
+        assert tx.audit.misplaced() == []
+    scene.sql("UPDATE deliveries SET awaited = false WHERE id = :id", id=rows["anna-1"])
+    with scene.store.read() as tx:
+        assert tx.audit.misplaced() == [
+            f"delivery {rows['anna-2']} is planned"
+            " but the message before it does not know that it waits"
+        ]
+
+
+# ---------------------------------------------------------------------- what a look costs
+
+
+def test_a_few_at_a_time_until_all_are_told(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene)
+    for who in ("anna-1", "bert-1"):
+        _sent(scene, lane, run_id, rows[who])
+    for left in ([run_id], []):
+        with scene.store.write() as tx:
+            assert tx.steps.advance(run_id, AFTER, T0 + DAY, most=1) == Advanced(1, 0)
+            assert tx.steps.waiting() == left
+    assert scene.counts(run_id) == {"sent": 2, "ready": 2, "planned": 2}
+    _sound(scene)
+
+
+def test_those_who_wait_are_not_looked_at(scene: Scene) -> None:
+    """Every statement of a look goes by keys, even by statistics from before the campaign began."""
+    account_id, run_id = scene.account(), scene.run()
+    with scene.store.write() as tx:
+        people = range(2_000)
+        tx.deliveries.add(
+            (
+                NewDelivery(run_id, account_id, place, f"{place}", T0, step=step)
+                for place in people
+                for step in (1, 2)
+            ),
+            T0,
+        )
+        tx.steps.link(run_id)
+    scene.store.analyse()
+    with scene.store.write() as tx:
+        tx.deliveries.release(run_id, T0, T0)
+    scene.sql("UPDATE deliveries SET state = 'sent', due_at = NULL, sent_at = 1 WHERE step = 1")
+    with scene.store.write() as tx:
+        for statement, indexes in _looks(tx.steps, run_id):
+            plan = _plan(tx.steps, statement)
+            assert all(index in plan for index in indexes), plan
+            assert not re.search(r"seq scan on|scan (deliveries|p)\b(?! using)", plan, re.I), plan
+
+
+def _looks(some: Any, run_id: int) -> Iterator[tuple[TextClause, tuple[str, ...]]]:
+    """The statements of one look with their values, and the indexes that each should go by."""
+    on_postgresql = some._context.postgresql
+    values = {"run_id": run_id, "most": 1_000, "at": T0, "source": "ready"}
+    waits = {"step": 2, "after_us": 1, "expire_us": None}
+    ids = some._take(run_id, 2_000)
+    awaited, following = "ix_deliveries_awaited", "ix_deliveries_following"
+    yield _bound(steps._LOCKED[on_postgresql], values), (awaited,)
+    for name, statement in steps._TOLD.items():
+        by = () if name == "tell" else (following,)
+        yield _bound(statement[on_postgresql], {**values, **waits, "ids": ids}), by
+
+
+def _bound(statement: TextClause, values: dict[str, Any]) -> TextClause:
+    named = {name: values[name] for name in statement._bindparams}
+    return text(statement.text).bindparams(**named)
+
+
+def _plan(some: Any, statement: TextClause) -> str:
+    explain = "EXPLAIN (COSTS OFF)" if some._context.postgresql else "EXPLAIN QUERY PLAN"
+    values = {name: bound.value for name, bound in statement._bindparams.items()}
+    found = some._connection.execute(text(f"{explain} {statement.text}"), values)
+    return "\n".join(str(row[-1]) for row in found)

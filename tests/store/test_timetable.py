@@ -1,6 +1,8 @@
 """When deliveries are due, many at a time, on both databases."""
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.engine.ports import NewDelivery
+from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
 from tests.store.scene import T0, Lane, Scene, intent
 
 LATER = T0 + HOUR
@@ -38,6 +40,34 @@ def test_laying_anew_leaves_the_plan_and_says_why(scene: Scene) -> None:
     assert _stands(scene, second, third) == [(T0, T0, "")] * 2
 
 
+def test_what_makes_room_for_others_keeps_its_limit(scene: Scene) -> None:
+    lane, run_id, (plain, capped, in_line) = _ready(scene)
+    early, still = (scene.delivery(run_id, lane.account_id) for _ in range(2))
+    told, again = "shares its account with summer", "shares its account with autumn"
+    with scene.store.write() as tx:
+        tx.timetable.plan([(early, LATER)])
+        moves = [
+            Later(capped, T0, LATER, CAPPED),
+            Later(in_line, T0, LATER, CAPPED + IN_LINE_WORDS),
+            Later(still, T0, LATER, CAPPED),
+        ]
+        assert tx.timetable.put_off(lane.account_id, moves) == 3
+        slots = [(number, LATER + HOUR) for number in (plain, capped, in_line)]
+        assert tx.timetable.share([*slots, (early, T0), (still, LATER + SECOND)], told) == 4
+        assert tx.timetable.share([(number, at + HOUR) for number, at in slots], again) == 3
+    later = LATER + 2 * HOUR
+    assert _stands(scene, plain, capped, in_line) == [
+        (T0, later, again),
+        (T0, later, f"{CAPPED}; {again}"),
+        (T0, later, f"{CAPPED}; {again}"),
+    ]
+    assert _stands(scene, early) == [(LATER, T0, "")], "nobody has to ask why it is so early"
+    assert _stands(scene, still) == [(T0, LATER, CAPPED)], "and a second is no move"
+    with scene.store.write() as tx:
+        assert tx.timetable.recall(lane.account_id, T0) == 3, "what was not put off stays"
+    assert scene.get(plain).due_at == later
+
+
 def test_many_slots_are_written_in_pieces(scene: Scene) -> None:
     account_id, run_id = scene.account(), scene.run()
     rows = [scene.delivery(run_id, account_id) for _ in range(130)]
@@ -46,46 +76,66 @@ def test_many_slots_are_written_in_pieces(scene: Scene) -> None:
     assert all(scene.get(row).due_at == LATER + row * MINUTE for row in rows)
 
 
-def test_what_is_overdue_is_put_off_and_nothing_else(scene: Scene) -> None:
-    lane, run_id, (first, second, third) = _ready(scene)
-    other = scene.delivery(scene.run(), lane.account_id)
-    with scene.store.write() as tx:
-        tx.timetable.plan([(third, LATER + 1)])
-        moved = tx.timetable.put_off(lane.account_id, run_id, LATER, "Daily cap reached (2/2)", 9)
-    assert moved == 2
-    assert _stands(scene, first, second) == [(T0, LATER, "Daily cap reached (2/2)")] * 2
-    assert _stands(scene, third, other) == [(LATER + 1, LATER + 1, ""), (T0, T0, "")]
+CAPPED = "Daily cap reached (2/2)"
 
 
-def test_more_than_was_agreed_stay_as_they_are(scene: Scene) -> None:
-    lane, run_id, rows = _ready(scene)
+def test_what_is_put_off_is_due_at_its_own_instant_and_says_why(scene: Scene) -> None:
+    lane, _, (first, second, third) = _ready(scene)
+    moves = [Later(first, T0, LATER, CAPPED), Later(second, T0, LATER + MINUTE, "in line")]
     with scene.store.write() as tx:
-        assert tx.timetable.put_off(lane.account_id, run_id, LATER, "why", 2) == 0
-    assert _stands(scene, *rows) == [(T0, T0, "")] * 3
+        assert tx.timetable.put_off(lane.account_id, moves) == 2
+    assert _stands(scene, first, second) == [(T0, LATER, CAPPED), (T0, LATER + MINUTE, "in line")]
+    assert _stands(scene, third) == [(T0, T0, "")]
+
+
+def test_what_has_changed_since_it_was_looked_at_is_not_put_off(scene: Scene) -> None:
+    lane, run_id, (moved, tried, cancelled) = _ready(scene)
+    others = scene.delivery(run_id, scene.account())
+    assert scene.intend(lane, intent(tried, run_id)).intended
+    with scene.store.write() as tx:
+        tx.timetable.lay([(moved, T0 + MINUTE)], "somebody was faster")
+        tx.deliveries.move(tried, "retry", at=T0, due_at=T0)
+        tx.deliveries.move(cancelled, "cancel", at=T0)
+        numbers = (moved, tried, cancelled, others)
+        moves = [Later(number, T0, LATER, CAPPED) for number in numbers]
+        assert tx.timetable.put_off(lane.account_id, moves) == 0
+    assert [scene.get(number).due_at for number in numbers] == [T0 + MINUTE, T0, None, T0]
+
+
+def test_thousands_are_put_off_at_once(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    rows = [NewDelivery(run_id, account_id, n, f"p{n}", T0, due_at=T0) for n in range(2_100)]
+    with scene.store.write() as tx:
+        tx.deliveries.add(rows, T0)
+        found = tx.waiting.due([run_id], account_id, 9_999)
+        moves = [Later(row.id, T0, LATER + row.id, CAPPED) for row in found]
+        assert tx.timetable.put_off(account_id, moves) == 2_100
+        after = tx.waiting.due([run_id], account_id, 9_999)
+    assert [row.due_at for row in after] == [LATER + row.id for row in found]
 
 
 def test_what_was_put_off_is_recalled_as_it_was_planned(scene: Scene) -> None:
     lane, run_id, (first, second, third) = _ready(scene)
-    sleeper, laid = (scene.delivery(run_id, lane.account_id) for _ in range(2))
+    sleeper, laid, in_line = (scene.delivery(run_id, lane.account_id) for _ in range(3))
     with scene.store.write() as tx:
         tx.timetable.plan([(second, LATER)])
-        tx.timetable.put_off(lane.account_id, run_id, LATER + HOUR, "Daily cap reached (2/2)", 9)
+        moves = [
+            Later(first, T0, LATER + HOUR, CAPPED),
+            Later(second, LATER, LATER + 2 * HOUR, CAPPED),
+            Later(third, T0, LATER + HOUR, CAPPED),
+            Later(in_line, T0, LATER + HOUR, CAPPED + IN_LINE_WORDS),
+        ]
+        assert tx.timetable.put_off(lane.account_id, moves) == 4
         tx.deliveries.postpone(third, T0 - 1, "due already")
         tx.deliveries.postpone(sleeper, LATER, "outside the recipient's hours")
         tx.timetable.lay([(laid, LATER)], "moved by limits fix")
         at = T0 + MINUTE
-        assert tx.timetable.recall(lane.account_id, at) == 2
-    assert _stands(scene, first, second) == [(T0, at, ""), (LATER, LATER, "")]
+        assert tx.timetable.recall(lane.account_id, at) == 3
+    assert _stands(scene, first, second, in_line) == [
+        (T0, at, ""),
+        (LATER, LATER, ""),
+        (T0, at, ""),
+    ]
     assert scene.get(third).due_at == T0 - 1
     # One waits for a person and the other was laid there: neither for a limit.
     assert [scene.get(number).due_at for number in (sleeper, laid)] == [LATER, LATER]
-
-
-def test_a_retry_is_not_put_off(scene: Scene) -> None:
-    lane, run_id, (first, second, _) = _ready(scene)
-    assert scene.intend(lane, intent(first, run_id)).intended
-    with scene.store.write() as tx:
-        tx.deliveries.move(first, "retry", at=T0, due_at=T0 + 1)
-        assert tx.timetable.put_off(lane.account_id, run_id, LATER, "Daily cap reached", 9) == 2
-    assert scene.get(first).due_at == T0 + 1
-    assert scene.get(second).due_at == LATER

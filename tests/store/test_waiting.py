@@ -4,6 +4,7 @@ from typing import Any
 
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import NewDelivery, WaitingRow
+from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
 from tests.store.scene import T0, Scene, intent
 
 
@@ -111,6 +112,34 @@ def test_only_what_waits_is_read_run_by_run_in_the_order_of_numbers(scene: Scene
     assert [row.planned for row in waiting(scene, run_id)] == [False, False, True]
     assert scene.intend(lane, intent(later, run_id)).intended
     assert [row.id for row in waiting(scene, run_id)] == [sooner, draft]
+
+
+def test_what_is_due_on_one_account_in_the_order_in_which_it_falls_due(scene: Scene) -> None:
+    lane, run_id, _ = scene.on_its_way()
+    account_id = lane.account_id
+    later = scene.delivery(run_id, account_id, due_at=T0 + 9)
+    sooner = scene.delivery(run_id, account_id, due_at=T0 + 1)
+    planned(scene, run_id, account_id)
+    planned(scene, run_id, None, due_at=T0)
+    scene.delivery(run_id, scene.account())
+    other = scene.run()
+    theirs = scene.delivery(other, account_id, due_at=T0)
+    with scene.store.read() as tx:
+        found = tx.waiting.due([other, run_id], account_id, 9)
+        assert [row.id for row in found] == [sooner, later, theirs]
+        assert [row.id for row in tx.waiting.due([other, run_id], account_id, 2)] == [sooner, later]
+        assert tx.waiting.due([other, run_id], account_id, 0) == []
+
+
+def test_what_stands_in_line_is_told_from_what_has_a_slot(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    slotted, in_line, asleep = (scene.delivery(run_id, account_id) for _ in range(3))
+    reason = "Outside business hours (Mon-Fri 09:00-18:00 UTC)"
+    with scene.store.write() as tx:
+        moves = [Later(slotted, T0, T0 + 1, reason), Later(in_line, T0, T0, reason + IN_LINE_WORDS)]
+        assert tx.timetable.put_off(account_id, moves) == 2
+        tx.deliveries.postpone(asleep, T0, "outside the recipient's hours" + IN_LINE_WORDS)
+    assert [row.id for row in waiting(scene, run_id) if row.in_line] == [in_line]
 
 
 def test_who_must_not_be_contacted_of_very_many(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from tests.tidy.rules import Rule, Source
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "paceline"
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-whatsapp.txt", "requirements-dev.txt")
 PAGES = {".css", ".html", ".j2", ".js", ".mjs", ".svg"}
 TEXTS = PAGES | {".md", ".py", ".toml", ".ini", ".mako", ".sql", ".txt", ".yml", ".yaml"}
 

@@ -10,7 +10,7 @@ from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
 from paceline.cli.limits import after_change
 from paceline.cli.options import AccountName, AsJson, Reason, Yes
-from paceline.cli.surroundings import database_of, looked_into, opened
+from paceline.cli.surroundings import database_of, existing, opened
 from paceline.cli.values import parse_values
 from paceline.core.errors import InputError
 from paceline.core.instants import local_text
@@ -56,11 +56,12 @@ def add(
 ) -> None:
     """Add an account.
 
-    Values are TOML, or plain text where they are none:
+    Values are TOML, or plain text where they are none.
 
-        paceline account add sales --provider sandbox --policy cold-email --set daily.email=30
-
-        paceline account add team --provider sandbox --set rate=40/min --option latency=1s
+    \b
+        paceline account add sales --provider sandbox --policy cold-email
+        paceline account add team --provider sandbox --set rate=40/min
+        paceline account add slow --provider sandbox --option latency=1s
     """
     new = accounts.NewAccount(
         name=name,
@@ -79,7 +80,7 @@ def add(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the accounts and how they stand."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         found, stopped = tx.accounts.list(), queries.stopped(tx)
         alerts = concerning(tx, account_ids=[account.id for account in found])
         database = database_of(house)
@@ -108,7 +109,7 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
 
     Its limits, what it has used up of them, and what happened lately.
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         view = queries.account_view(tx, name, now)
         secrets = house.providers.get(view.account.provider).secrets
@@ -139,7 +140,8 @@ def set_(
 ) -> None:
     """Change an account; in force before its next message.
 
-    paceline account set sales --set daily.email=40 --unset spacing
+    \b
+        paceline account set sales --set daily.email=40 --unset spacing
     """
     if not (address or policy or own or unset or options):
         raise InputError("nothing to change", hint="See: paceline account set --help")
@@ -150,7 +152,7 @@ def set_(
         settings=parse_values(options or [], "--option"),
         address=address,
     )
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         now = house.clock.now()
         with house.store.write() as tx:
             before = accounts.find(tx, name)
@@ -167,7 +169,7 @@ def pause(ctx: typer.Context, name: AccountName, reason: Reason = None) -> None:
 
     Nothing more starts on it; what has started finishes.
     """
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         accounts.pause(tx, name, house.clock.now(), reason or "paused by an operator")
     output.say(f"account {name} is paused; go on with: paceline account resume {name}")
 
@@ -175,7 +177,7 @@ def pause(ctx: typer.Context, name: AccountName, reason: Reason = None) -> None:
 @app.command()
 def resume(ctx: typer.Context, name: AccountName) -> None:
     """Let a paused, suspended or cooling account send again."""
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         accounts.resume(tx, name, house.clock.now())
     output.say(f"account {name} is active")
 
@@ -191,7 +193,7 @@ def remove(
 ) -> None:
     """Take an account out of service; its history stays."""
     output.confirm(f"Remove account {name}?", yes=yes)
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         accounts.remove(tx, name, house.clock.now(), cancel=cancel)
     output.say(f"account {name} removed")
 
@@ -243,6 +245,8 @@ def _facts(view: AccountView, now: int) -> list[tuple[str, object]]:
     if view.policy.weekly:
         facts.append(("this week", _used(view.usage.week, view.policy.weekly)))
     facts += [("deliveries", _counts(view)), ("lane", _lane(view, now))]
+    if view.held and view.lane.wake_at is not None:
+        facts.append(("but", view.held))
     facts.append(("added", local_text(account.created_at, zone)))
     return facts
 

@@ -10,14 +10,18 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import looked_into, opened, settings_of
+from paceline.cli.surroundings import existing, settings_of
 from paceline.core.errors import InputError, ProviderError
 from paceline.core.instants import iso, local_text
 from paceline.engine import alerts as engine
 from paceline.engine.alerts import reasons_text
 from paceline.engine.ports import Alert, Told, Tx
 
-app = typer.Typer(help="Alerts: clear one, or try out who is told.", no_args_is_help=True)
+app = typer.Typer(help="Alerts: list or clear them, try out who is told.", no_args_is_help=True)
+all_app = typer.Typer(invoke_without_command=True)
+"""The same under another name, which lists them where nothing else is said."""
+
+WithCleared = Annotated[bool, typer.Option("--all", help="Cleared ones, too.")]
 
 NOBODY_IS_TOLD = (
     "nobody is told of alerts: name addresses in paceline.toml, "
@@ -25,23 +29,28 @@ NOBODY_IS_TOLD = (
 )
 
 
-def alerts(
-    ctx: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Cleared ones, too.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@all_app.callback()
+def alerts(ctx: typer.Context, everything: WithCleared = False, as_json: AsJson = False) -> None:
     """List what somebody should look at.
 
     An alert ends by itself when its cause is gone, or with: paceline alert clear ID
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    if ctx.invoked_subcommand is None:
+        list_(ctx, everything, as_json)
+
+
+@app.command("list")
+@all_app.command("list")
+def list_(ctx: typer.Context, everything: WithCleared = False, as_json: AsJson = False) -> None:
+    """List what somebody should look at."""
+    with existing(ctx) as house, house.store.read() as tx:
         found = tx.alerts.list(with_cleared=everything)
         shapes = [shape(tx, alert) for alert in found]
         told = bool(house.settings.alerts_urls)
     if as_json:
         output.say_json(shapes)
         return
-    rows = [_row(alert) for alert in found]
+    rows = [_row(alert, shape["campaign"]) for alert, shape in zip(found, shapes, strict=True)]
     headings = ["ID", "LAST (UTC)", "TIMES", "WHAT", "WHY"]
     rows = [row if everything else row[:-1] for row in rows]
     headings += ["CLEARED"] if everything else []
@@ -56,13 +65,24 @@ def alerts(
         output.note(NOBODY_IS_TOLD)
 
 
-def _row(alert: Alert) -> tuple[object, ...]:
+def _row(alert: Alert, campaign: str | None) -> tuple[object, ...]:
     last = output.wall_text(alert.last_at, "UTC")
     cleared = "" if alert.cleared_at is None else output.wall_text(alert.cleared_at, "UTC")
-    return alert.id, last, alert.count, alert.text, reasons_text(alert.reasons), cleared
+    return alert.id, last, alert.count, *_what_and_why(alert, campaign), cleared
+
+
+def _what_and_why(alert: Alert, campaign: str | None) -> tuple[str, str]:
+    """What has happened, and why: the failures it was made from, else the reason in its text."""
+    if alert.reasons:
+        return alert.text, reasons_text(alert.reasons)
+    # A campaign may have a colon in its name.
+    named = alert.text.find(campaign) + len(campaign) if campaign else 0
+    at = alert.text.find(": ", named)
+    return (alert.text, "") if at < 0 else (alert.text[:at], alert.text[at + 2 :])
 
 
 @app.command()
+@all_app.command()
 def clear(
     ctx: typer.Context,
     number: Annotated[int, typer.Argument(metavar="ID", help="The alert's number.")],
@@ -71,12 +91,13 @@ def clear(
 
     It comes back if it happens again.
     """
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         cleared = engine.clear(tx, number, house.clock.now())
     output.say(f"alert {cleared.id} is cleared: {cleared.text}")
 
 
 @app.command()
+@all_app.command()
 def test(ctx: typer.Context) -> None:
     """Send a test notice to every address, and say what became of it."""
     from paceline.app import make_notifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -12,14 +12,24 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.campaign_export import writing_to
-from paceline.cli.csv_rows import open_csv
+from paceline.cli.csv_rows import STANDARD, open_csv
 from paceline.cli.options import AsJson, Yes
-from paceline.cli.surroundings import database_of, looked_into, opened
-from paceline.cli.taking_in import RejectsFile, Table, end, gathering_rejects, take_in
-from paceline.core.address import KINDS, known_region
+from paceline.cli.surroundings import database_of, existing, opened
+from paceline.cli.taking_in import (
+    Mapped,
+    Region,
+    RejectsFile,
+    Table,
+    conclude,
+    gathering_rejects,
+    mapping_of,
+    region_of,
+    take_in,
+)
+from paceline.core.address import KINDS
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
-from paceline.engine.audience_columns import AT, MEANT, SOURCE, Columns, PersonRow, Reject
+from paceline.engine.audience_columns import AT, SOURCE, Columns, PersonRow, Reject
 from paceline.engine.commands import audiences
 from paceline.engine.commands.audiences import Taken
 from paceline.engine.people import find_audience
@@ -45,14 +55,8 @@ def import_(
     name: Annotated[
         str | None, typer.Option("--name", help="The audience; the file's name unless given.")
     ] = None,
-    mapped: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="WHAT=COLUMN", help="Which column is what; may be repeated."),
-    ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option("--region", help="Where phone numbers without +… are from, as in DE."),
-    ] = None,
+    mapped: Mapped = None,
+    region: Region = None,
     opt_in: Annotated[
         str, typer.Option("--opt-in", metavar="TEXT", help="Where these people said yes.")
     ] = "",
@@ -73,25 +77,30 @@ def import_(
         paceline audience import people.csv --opt-in "form on the website"
         paceline audience import people.csv --map phone=Handy --region DE
     """
-    title = audiences.known_name(file.stem if name is None else name)
     with open_csv(file, str(file)) as table, opened(ctx) as house:
-        table.check_header()
+        title = _name_of(file, name)
         columns = Columns.of(
-            table.header,
-            _mapping(mapped or []),
-            region=None if region is None else _region(region),
-            opt_in=opt_in.strip(),
+            table.header, mapping_of(mapped), region=region_of(region), opt_in=opt_in.strip()
         )
-        with gathering_rejects(rejects, table.header) as not_taken:
+        with gathering_rejects(rejects, table) as not_taken:
             intake = _Trial(house, again) if dry_run else _Intake(house, title, again)
             rows = take_in(table, not_taken, columns.person, intake.write, size=audiences.CHUNK)
         found = intake.finish(title)
-    if as_json:
-        output.say_json(_imported(title, rows, intake.taken, found) | not_taken.shape())
-    else:
-        _tell(title, rows, rows - not_taken.count, intake.taken, found)
-        not_taken.tell()
-    end(rows, not_taken)
+    conclude(
+        table,
+        rows,
+        not_taken,
+        told=_told(title, rows, rows - not_taken.count, intake.taken, found, dry_run=dry_run),
+        shape=_imported(title, rows, intake.taken, found),
+        as_json=as_json,
+    )
+
+
+def _name_of(file: Path, name: str | None) -> str:
+    if name is None and file == STANDARD:
+        reason = "is missing: standard input has no name that the audience could have"
+        raise InputError(reason, key="--name")
+    return audiences.known_name(file.stem if name is None else name)
 
 
 class _Intake:
@@ -103,6 +112,7 @@ class _Intake:
         self._name = name
         self._again = again
         self._audience_id: int | None = None
+        self._named = audiences.Named()
 
     def write(self, chunk: list[PersonRow]) -> Iterable[Reject]:
         at = self._house.clock.now()
@@ -110,7 +120,9 @@ class _Intake:
             tx.contacts.hold(alone=True)
             if self._audience_id is None:
                 self._audience_id = tx.audiences.open(self._name, at).id
-            taken, rejects = audiences.take_in(tx, self._audience_id, chunk, at, again=self._again)
+            taken, rejects = audiences.take_in(
+                tx, self._audience_id, chunk, at, again=self._again, named=self._named
+            )
         self.taken += taken
         return rejects
 
@@ -133,48 +145,33 @@ class _Trial:
     def write(self, chunk: list[PersonRow]) -> Iterable[Reject]:
         with self._house.store.read() as tx:
             judged = audiences.judge(tx, chunk, self._house.clock.now(), again=self._again)
+        merged = judged.taken
         for draft in judged.drafts:
-            keys = {hash(entry.address) for entry in draft.given}
-            is_new = draft.is_new and not keys & self._seen
+            keys = {hash(e.address) for e in (*draft.contact.addresses, *draft.given)}
+            if not keys & self._seen:
+                self.taken += Taken(int(draft.is_new), int(draft.changed))
+                merged -= 1
             self._seen |= keys
-            self.taken += Taken(int(is_new), int(draft.changed))
+        self.taken += Taken(merged=merged)
         return judged.rejects
 
     def finish(self, name: str) -> Audience | None:
         return None
 
 
-def _mapping(pairs: list[str]) -> dict[str, str]:
-    mapped: dict[str, str] = {}
-    for pair in pairs:
-        what, equals, column = (part.strip() for part in pair.partition("="))
-        if not equals or not what or not column:
-            raise InputError(
-                f"'{pair}' does not say which column is what",
-                key="--map",
-                hint=f"Write --map email=E-Mail; it can be {', '.join(MEANT)} or any other name",
-            )
-        if what in mapped:
-            raise InputError(f"{what} is said twice", key="--map")
-        mapped[what] = column
-    return mapped
-
-
-def _region(text: str) -> str:
-    try:
-        return known_region(text)
-    except InputError as error:
-        raise InputError(error.reason, key="--region", hint=error.hint) from None
-
-
-def _tell(name: str, rows: int, good: int, taken: Taken, found: Audience | None) -> None:
-    people = output.plural(good, "row", "rows")
-    told = f"{people} of {rows}: {taken.new} new people, {taken.changed} changed"
-    if found is None:
-        output.say(f"would take {told}; nothing was written")
+def _told(
+    name: str, rows: int, good: int, taken: Taken, found: Audience | None, *, dry_run: bool
+) -> Iterator[str]:
+    people = output.plural(taken.new, "new person", "new people")
+    told = f"{output.plural(good, 'row', 'rows')} of {rows}: {people}, {taken.changed} changed"
+    if taken.merged:
+        told += f", {output.plural(taken.merged, 'row', 'rows')} merged with an earlier one"
+    if dry_run:
+        yield f"would take {told}; nothing was written"
         return
-    output.say(f"audience {name}: took {told}, {taken.joined} joined it")
-    output.say(f"it has {output.plural(found.members, 'member', 'members')} now")
+    yield f"audience {name}: took {told}; {taken.joined} joined it"
+    if found is not None:
+        yield f"it has {output.plural(found.members, 'member', 'members')} now"
 
 
 def _imported(name: str, rows: int, taken: Taken, found: Audience | None) -> dict[str, Any]:
@@ -183,6 +180,7 @@ def _imported(name: str, rows: int, taken: Taken, found: Audience | None) -> dic
         "rows": rows,
         "new": taken.new,
         "changed": taken.changed,
+        "merged": taken.merged,
         "joined": taken.joined,
         "members": None if found is None else found.members,
         "revision": None if found is None else found.revision,
@@ -192,7 +190,7 @@ def _imported(name: str, rows: int, taken: Taken, found: Audience | None) -> dic
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the audiences."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         found, database = tx.audiences.list(), database_of(house)
     if as_json:
         output.say_json([_shape(audience) for audience in found])
@@ -214,12 +212,13 @@ def show(
         bool, typer.Option("--csv", help="Print every member, in a form that can be imported.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to this file; - prints it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an audience: who is in it and how they are reached."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         audience = find_audience(tx, name)
         kinds, fields, first = _looked_through(tx, audience)
         if as_csv or out is not None:
@@ -282,7 +281,7 @@ def remove(ctx: typer.Context, name: AudienceName, yes: Yes = False) -> None:
     Its people stay known, and so does what they were sent.
     """
     output.confirm(f"Remove audience {name}?", yes=yes)
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         removed = audiences.remove(tx, name, house.clock.now())
     members = output.plural(removed.members, "member", "members")
     output.say(f"audience {name} removed; its {members} are still known")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeGuard
 
 from paceline.cli import shapes
-from paceline.core.errors import InputError
+from paceline.cli.csv_rows import STANDARD
+from paceline.core.errors import InputError, PacelineError
 from paceline.engine.ports import Delivery
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says that is full, or failing."""
 
 COLUMNS = (
     "id",
@@ -55,10 +60,15 @@ def write_json_lines(target: TextIO, rows: Exported) -> int:
     return count
 
 
+def is_file(path: Path | None) -> TypeGuard[Path]:
+    """Whether something else than standard output is meant, which is also called ``-``."""
+    return path is not None and path != STANDARD
+
+
 @contextmanager
 def writing_to(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears only when it is complete."""
-    if path is None:
+    if not is_file(path):
         yield sys.stdout
         return
     try:
@@ -79,4 +89,6 @@ def writing_to(path: Path | None) -> Iterator[TextIO]:
             unfinished.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None
+        told = InputError(f"cannot write: {error.strerror}", where=str(path))
+        # A disk that is full is nobody's wrong word.
+        raise (PacelineError(str(told)) if error.errno in UNWRITABLE else told) from None

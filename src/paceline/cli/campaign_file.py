@@ -7,28 +7,28 @@ the values mean is decided in ``engine/campaign_spec.py``.
 from __future__ import annotations
 
 import mimetypes
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.csv_rows import CsvTable, open_csv
+from paceline.cli.campaign_people import Written, people_of, picked, stored_audience
+from paceline.cli.csv_rows import STANDARD
 from paceline.core.errors import InputError, NotFoundError
 from paceline.core.model import Target
+from paceline.core.nearest import did_you_mean
+from paceline.core.schedule import Rule
 from paceline.core.template import content_variables
-from paceline.engine.campaign_spec import CampaignSpec, refuse_steering, targets_from
-from paceline.engine.people import Unreachable, reached_by
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.people import Unreachable, targets_of
 from paceline.engine.ports import Providers, Tx
+from paceline.engine.reminder_spec import ReminderSpec
+from paceline.engine.routes import Route, route, route_of
 
 LARGEST_MEDIA = 64 << 20
-LARGEST_AUDIENCE = 512 << 20
-TABLES = (".csv", ".tsv", ".txt")
-"""Names that end like this are meant as files, whether or not there is one."""
-_ADDRESS = "address"
-
-Row = tuple[int, Mapping[str, Any]]
-"""A row of the audience, with the line on which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +46,73 @@ class CampaignFile:
     targets: list[Target]
     duplicates: int
     media: Mapping[str, MediaFile]
+    shown: str
+    """What complaints call the file."""
     audience: str | None = None
     """The stored audience it names, whose people are read with ``with_people``."""
     unreachable: tuple[Unreachable, ...] = ()
+    people: tuple[Written, ...] | None = None
+    """The rows it has itself, or lie beside it; None if it names a stored audience."""
+    inline: bool = False
+    """Whether they are written into it, under ``targets``."""
+    way: Route | None = None
+    """Where its targets are to be reached."""
 
-    def with_people(self, tx: Tx, providers: Providers) -> CampaignFile:
-        """The same with the people of its audience, as they are now; as it is if it names none."""
-        if self.audience is None:
+    def with_people(self, tx: Tx, providers: Providers, also: Iterable[str] = ()) -> CampaignFile:
+        """The same with the people of its audience as they are now, each under the address that
+        its accounts can write to; ``also`` are further accounts that take part."""
+        names = dict.fromkeys((*self.spec.accounts, *also))
+        # Those that do not exist are complained about, or imagined, by whoever needs them.
+        senders = [found for name in names if (found := tx.accounts.find(name)) is not None]
+        way = route_of(senders, self.spec.action, providers)
+        made = self._stored(tx, way) if self.people is None else self._picked(way)
+        if made.unreachable and not made.targets:
+            first, more = made.unreachable[0], len(made.unreachable) - 1
+            rest = f", and {more} more" if more else ""
+            reason = f"nobody in it can be reached: {first.who} {first.why}{rest}"
+            raise InputError(reason, key="audience")
+        return made
+
+    def _picked(self, way: Route) -> CampaignFile:
+        if way == self.way:
             return self
-        spec = self.spec
+        people = self.people or ()
+        targets, unreachable = picked(people, way)
+        duplicates = len(people) - len(targets) - len(unreachable)
+        return replace(
+            self, targets=targets, unreachable=unreachable, duplicates=duplicates, way=way
+        )
+
+    def _stored(self, tx: Tx, way: Route) -> CampaignFile:
+        name = self.audience or ""
         try:
-            found = reached_by(tx, self.audience, spec.action, spec.accounts, providers)
-        except NotFoundError as error:
-            if tx.audiences.find(self.audience) is not None:
-                raise error from None  # it is an account that does not exist
-            reason = f"there is neither a file '{self.audience}' nor an audience of that name"
-            hint = "paceline audience list shows those there are"
+            found = targets_of(tx, name, way)
+        except NotFoundError:
+            known = did_you_mean(name, [audience.name for audience in tx.audiences.list()])
+            reason = f"there is neither a file '{name}' nor an audience of that name{known}"
+            hint = None if known else "paceline audience list shows those there are"
             raise NotFoundError(reason, key="audience", hint=hint) from None
         return replace(
             self,
-            spec=replace(spec, audience=found.settings()),
+            spec=replace(self.spec, audience=found.settings()),
             targets=found.targets,
             unreachable=tuple(found.unreachable),
         )
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What is wrong with the campaign names the file, and the key that is really in it.
+
+        What is wrong with an option (``--rate``) is not the file's fault.
+        """
+        try:
+            yield
+        except InputError as error:
+            if error.key is not None and error.key.startswith("--"):
+                raise
+            if self.inline and error.key == "audience":
+                error = type(error)(error.reason, key="targets", where=error.where, hint=error.hint)
+            raise error.within(self.shown) from None
 
     def stored_spec(self, tx: Tx, at: int) -> CampaignSpec:
         """The campaign with its media put into the store."""
@@ -80,18 +124,36 @@ class CampaignFile:
 
 
 def read_campaign(path: Path) -> CampaignFile:
+    """The campaign of a file, with what lies beside it; ``-`` is standard input."""
+    return _read_file(path, CampaignSpec.from_mapping)
+
+
+def read_reminder(path: Path) -> tuple[CampaignFile, Rule]:
+    """The same for a reminder: what it has in common with a campaign, and when it fires."""
+    rules: list[Rule] = []
+
+    def parse(raw: Mapping[str, Any]) -> CampaignSpec:
+        spec = ReminderSpec.from_mapping(raw)
+        rules.append(spec.rule)
+        return spec.campaign
+
+    return _read_file(path, parse), rules[0]
+
+
+def _read_file(path: Path, parse: Callable[[Mapping[str, Any]], CampaignSpec]) -> CampaignFile:
+    shown = "standard input" if path == STANDARD else str(path)
     try:
         raw = _read_toml(path)
-        spec = CampaignSpec.from_mapping(raw)
-        stored = _stored_audience(raw, path.parent)
-        rows = [] if stored is not None else list(_rows(raw, path.parent))
-        _check_rows(rows, raw, content_variables(spec.content))
-        key = "audience" if "audience" in raw else "targets"
-        targets = targets_from([_filled(row) for _, row in rows], key)
+        spec = parse(raw)
+        stored = stored_audience(raw, path.parent)
+        needed = frozenset().union(*map(content_variables, spec.contents))
+        people = None if stored is not None else tuple(people_of(raw, path.parent, needed))
         media = dict(_media(spec, path.parent))
     except InputError as error:
-        raise error.within(str(path)) from None
-    return CampaignFile(spec, targets, len(rows) - len(targets), media, stored)
+        raise error.within(shown) from None
+    file = CampaignFile(spec, [], 0, media, shown, stored, people=people, inline="targets" in raw)
+    # Until the accounts are known, any kind of address will do that suits what is sent.
+    return file if people is None else file._picked(route(spec.action))
 
 
 def read_media(path: Path, shown: str) -> MediaFile:
@@ -117,8 +179,10 @@ def _read(path: Path, shown: str, largest: int) -> bytes:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    typed = path == STANDARD
+    content = sys.stdin.buffer.read() if typed else _read(path, path.name, LARGEST_MEDIA)
     try:
-        return tomllib.loads(_decoded(_read(path, path.name, LARGEST_MEDIA)))
+        return tomllib.loads(_decoded(content))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"is not valid TOML: {error}") from None
 
@@ -132,124 +196,12 @@ def _decoded(content: bytes) -> str:
 
 
 def _media(spec: CampaignSpec, folder: Path) -> Iterator[tuple[str, MediaFile]]:
-    for number, part in enumerate(spec.content.parts, start=1):
-        if part.media:
-            try:
-                yield part.media, read_media(folder / part.media, part.media)
-            except InputError as error:
-                raise InputError(error.reason, key=f"parts[{number}].media") from None
-
-
-def _check_rows(rows: list[Row], raw: Mapping[str, Any], needed: frozenset[str]) -> None:
-    """Refuses what nobody could see in a table: control characters, and gaps in a greeting."""
-    seen: set[str] = set()
-    for number, row in rows:
-        address = str(row.get(_ADDRESS) or "").strip()
-        try:
-            refuse_steering(address)
-            if address not in seen:
-                _refuse_gaps(row, needed)
-        except InputError as error:
-            in_file = "audience" in raw
-            place = f"{_file_named(raw['audience'])}: line {number}" if in_file else f"row {number}"
-            key = "audience" if in_file else "targets"
-            raise InputError(f"{place}: {error.reason}", key=key, hint=error.hint) from None
-        seen.add(address)
-
-
-def _refuse_gaps(row: Mapping[str, Any], needed: frozenset[str]) -> None:
-    empty = sorted(name for name in needed & row.keys() if not str(row[name]).strip())
-    if empty:
-        raise InputError(
-            f"{', '.join(empty)} is empty",
-            hint=f"Fill it in, or give the template a default: {empty[0]} | default('…')",
-        )
-
-
-def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without its empty cells: what has no value is looked after by a default."""
-    return {name: value for name, value in row.items() if name == _ADDRESS or str(value).strip()}
-
-
-def _rows(raw: Mapping[str, Any], folder: Path) -> Iterator[Row]:
-    """The audience, whichever way it is given: a CSV file, or written into the campaign."""
-    if "audience" in raw and "targets" in raw:
-        raise InputError("give either an audience file or targets, not both", key="audience")
-    if "audience" in raw:
-        yield from _audience(raw["audience"], folder)
-    elif "targets" in raw:
-        yield from _inline(raw["targets"])
-    else:
-        raise InputError(
-            "is missing", key="audience", hint="Name a CSV file with a column 'address'"
-        )
-
-
-def _inline(targets: object) -> Iterator[Row]:
-    if not isinstance(targets, list):
-        raise InputError("must be a list of addresses or tables", key="targets")
-    for number, target in enumerate(targets, start=1):
-        if isinstance(target, str):
-            yield number, {_ADDRESS: target}
-        elif isinstance(target, Mapping):
-            yield number, target
-        else:
-            raise InputError(f"{target!r} is neither an address nor a table", key="targets")
-
-
-def _stored_audience(raw: Mapping[str, Any], folder: Path) -> str | None:
-    """The stored audience that is meant; None where it is a file, or no audience at all.
-
-    A text names a file if there is one, and a stored audience otherwise. A table says which.
-    """
-    named = raw.get("audience")
-    if isinstance(named, Mapping):
-        if [*named] not in (["name"], ["file"]) or not _is_name(*named.values()):
-            reason = "must say either { name = … } or { file = … }"
-            raise InputError(reason, key="audience")
-        return str(named["name"]).strip() if "name" in named else None
-    if "targets" in raw or not _is_name(named) or _is_file_name(str(named)):
-        return None
-    return None if (folder / str(named)).exists() else str(named).strip()
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_file_name(name: str) -> bool:
-    return Path(name).suffix.lower() in TABLES or "/" in name or "\\" in name
-
-
-def _file_named(audience: object) -> object:
-    return audience.get("file") if isinstance(audience, Mapping) else audience
-
-
-def _audience(named: object, folder: Path) -> Iterator[Row]:
-    name = _file_named(named)
-    if not isinstance(name, str) or not name.strip():
-        raise InputError("must name a CSV file or an audience", key="audience")
-    try:
-        with open_csv(folder / name, name) as table:
-            if table.size > LARGEST_AUDIENCE:
-                too_large = f"the file '{name}' is larger than {LARGEST_AUDIENCE >> 20} MiB"
-                raise InputError(too_large)
-            yield from _people(table)
-    except InputError as error:
-        raise InputError(str(error), key="audience") from None
-
-
-def _people(table: CsvTable) -> Iterator[Row]:
-    if _ADDRESS not in table.header:
-        found = ", ".join(cell for cell in table.header if cell) or "nothing"
-        reason = f"the first line must name a column 'address'; it names {found}"
-        hint = (
-            "Rename it; or store the file with 'paceline audience import', which knows more names"
-        )
-        raise InputError(reason, where=table.shown, hint=hint)
-    table.check_header()
-    for row in table.rows():
-        problem = row.problem or ("" if row.cells[_ADDRESS].strip() else "has no address")
-        if problem:
-            raise InputError(f"line {row.line} {problem}", where=table.shown)
-        yield row.line, row.cells
+    for step, content in enumerate(spec.contents, start=1):
+        within = f"steps[{step}]." if spec.steps else ""
+        for number, part in enumerate(content.parts, start=1):
+            if part.media:
+                try:
+                    yield part.media, read_media(folder / part.media, part.media)
+                except InputError as error:
+                    key = f"{within}parts[{number}].media"
+                    raise InputError(error.reason, key=key) from None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -14,11 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.cli import output, shapes
+from paceline.cli.alerts import alerts_line
+from paceline.cli.alerts import shape as alert_shape
 from paceline.core.instants import SECOND, Instant
 from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine import queries
-from paceline.engine.planning import Eta
-from paceline.engine.ports import Clock, Store
+from paceline.engine.alerts import of_campaign
+from paceline.engine.arrival import Eta
+from paceline.engine.ports import Alert, Clock, Store, Tx
 from paceline.engine.queries import CampaignView
 
 D = DeliveryState
@@ -46,7 +50,7 @@ ALWAYS = ("WAITING", "SENT", "FAILED")
 
 
 def show_status(view: CampaignView, now: Instant) -> None:
-    output.console().print(_picture(view, now))
+    output.console().print(picture(view, now))
 
 
 def watch_status(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
@@ -55,36 +59,50 @@ def watch_status(store: Store, clock: Clock, name: str, *, as_json: bool) -> Non
 
 
 async def _watch(store: Store, clock: Clock, name: str, *, as_json: bool) -> None:
-    shown: CampaignView | None = None
+    shown: Status | None = None
     ahead = Ahead(store, clock)
     moves = not as_json and output.console().is_terminal
     with _display(as_json=as_json) as display:
         while True:
-            view = _look(store, name)
-            if view != shown or (moves and ahead.due):
-                shown = view
-                display(ahead.look(view), clock.now())
-            if view.campaign.state in OVER:
+            with store.read() as tx:
+                status = look(tx, name)
+            if status != shown or (moves and ahead.due):
+                shown = status
+                display(status._replace(view=ahead.look(status.view)), clock.now())
+            if status.view.campaign.state in OVER:
                 return
             await clock.sleep_until(clock.now() + LOOK_EVERY_US)
 
 
+class Status(NamedTuple):
+    """A campaign, and what somebody should look at because of it."""
+
+    view: CampaignView
+    alerts: list[Alert]
+    shapes: list[dict[str, Any]]
+
+
+def look(tx: Tx, name: str) -> Status:
+    view = queries.campaign_view(tx, name)
+    found = of_campaign(tx, [run.id for run in view.runs])
+    return Status(view, found, [alert_shape(tx, alert) for alert in found])
+
+
 @contextmanager
-def _display(*, as_json: bool) -> Iterator[Callable[[CampaignView, Instant], None]]:
+def _display(*, as_json: bool) -> Iterator[Callable[[Status, Instant], None]]:
     """A picture that moves on a terminal, a line per change where nobody could see it move."""
     console = output.console()
     if as_json:
-        yield lambda view, _: output.say_json_line(shapes.campaign_view(view))
+        yield lambda status, _: output.say_json_line(
+            {**shapes.campaign_view(status.view), "alerts": status.shapes}
+        )
     elif console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
-            yield lambda view, now: live.update(_picture(view, now), refresh=True)
+            yield lambda status, now: live.update(
+                picture(status.view, now, status.alerts), refresh=True
+            )
     else:
-        yield lambda view, now: output.say(_line(view, now))
-
-
-def _look(store: Store, name: str) -> CampaignView:
-    with store.read() as tx:
-        return queries.campaign_view(tx, name)
+        yield lambda status, now: output.say(_line(status, now))
 
 
 class Ahead:
@@ -112,28 +130,33 @@ class Ahead:
         return replace(view, eta=self._eta)
 
 
-def _line(view: CampaignView, now: Instant) -> str:
+def _line(status: Status, now: Instant) -> str:
+    view = status.view
     told = [f"{count} {state}" for state, count in view.counts.items() if count]
     stopped = f" ({output.stop_text(view.stopped)})" if view.stopped is not None else ""
     ahead = _eta_lines(view.eta, now) if view.eta is not None else []
     counts = f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}{stopped}"
-    return "; ".join([counts, *ahead])
+    return "; ".join([counts, *ahead, *([alerts_line(status.alerts)] if status.alerts else [])])
 
 
 def _eta_lines(ahead: Eta, now: Instant) -> list[str]:
     """When it will be done, and what it waits for meanwhile."""
     told = []
+    some = ahead.going_by
     if ahead.finish_at is not None:
-        told.append(f"done about {output.until_text(ahead.finish_at, now, ahead.zone)}")
+        by = "" if some is None else f", going by the {some} that are due next"
+        told.append(f"done about {output.until_text(ahead.finish_at, now, ahead.zone)}{by}")
     if ahead.waits_for and ahead.next_at is not None:
         at = output.soon_text(ahead.next_at, now, ahead.zone)
         told.append(f"next {at} from {ahead.account}: {ahead.waits_for}")
     if ahead.stuck:
-        told.append(f"{ahead.stuck} cannot go: {ahead.stuck_why}")
+        least = "" if some is None else "at least "
+        told.append(f"{least}{ahead.stuck} cannot go: {ahead.stuck_why}")
     return told
 
 
-def _picture(view: CampaignView, now: Instant) -> RenderableType:
+def picture(view: CampaignView, now: Instant, alerts: Sequence[Alert] = ()) -> RenderableType:
+    """The bar, the table, and under it whatever is to be said besides."""
     campaign = view.campaign
     told = f": {output.tame(campaign.reason)}" if campaign.reason else ""
     heading = Text.assemble(
@@ -149,6 +172,8 @@ def _picture(view: CampaignView, now: Instant) -> RenderableType:
         Text(f"{share}% ({done} of {view.total})"),
     )
     lines: list[RenderableType] = [heading, bar, Text(), _states(view)]
+    if alerts:
+        lines.append(Text(f"\n{output.tame(alerts_line(alerts))}", style="red"))
     if view.eta is not None:
         lines.append(Text())
         lines += [Text(output.tame(line)) for line in _eta_lines(view.eta, now)]

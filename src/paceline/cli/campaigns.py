@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,17 +11,17 @@ import typer
 from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
 from paceline.cli.alerts import shape as alert_shape
-from paceline.cli.campaign_export import write_csv, write_json_lines, writing_to
+from paceline.cli.campaign_export import is_file, write_csv, write_json_lines, writing_to
 from paceline.cli.campaign_file import read_campaign
 from paceline.cli.campaign_status import show_status, watch_status
 from paceline.cli.limits import after_cancel
-from paceline.cli.options import AsJson, CampaignName, Key, Reason, Yes
-from paceline.cli.surroundings import database_of, looked_into, opened
+from paceline.cli.options import CAMPAIGN_FILE, AsJson, CampaignName, Key, Reason, Yes
+from paceline.cli.surroundings import database_of, existing
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
 from paceline.core.states import CampaignState, DeliveryState
-from paceline.engine import launching, queries
-from paceline.engine.alerts import concerning
+from paceline.engine import fleet, launching, queries
+from paceline.engine.alerts import of_campaign
 from paceline.engine.commands import campaigns
 from paceline.engine.commands.retrying import retry_failed
 from paceline.engine.planning import RunPlan
@@ -40,7 +41,10 @@ app = typer.Typer(
 @app.command()
 def create(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="A TOML file.")],
+    file: Annotated[
+        Path,
+        typer.Option("-f", "--file", metavar="FILE", readable=False, help=CAMPAIGN_FILE),
+    ],
     launch: Annotated[bool, typer.Option("--launch", help="Launch it at once.")] = False,
     key: Key = None,
 ) -> None:
@@ -51,7 +55,7 @@ def create(
     \b
         name = "spring"
         accounts = ["sales", "team"]
-        audience = "people.csv"     # has a column "address"; or an audience
+        audience = "people.csv"     # columns email, phone, …; or an audience
         [[parts]]
         text = "Hello {{ first_name }}"
         [[parts]]
@@ -59,23 +63,22 @@ def create(
         caption = "See you there"
     """
     written = read_campaign(file)
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         now = house.clock.now()
-        with house.store.write() as tx:
-            try:
-                written = written.with_people(tx, house.providers)
-                spec = written.stored_spec(tx, now)
-                campaign, new = campaigns.create_once(
-                    tx, spec, written.targets, house.providers, now, key
-                )
-            except InputError as error:
-                raise error.within(str(file)) from None
+        with house.store.write() as tx, written.blamed():
+            written = written.with_people(tx, house.providers)
+            spec = written.stored_spec(tx, now)
+            campaign, new = campaigns.create_once(
+                tx, spec, written.targets, house.providers, now, key
+            )
         if not new and (not launch or campaign.state is not CampaignState.DRAFT):
             output.say(f"campaign {spec.name} exists under this key; it is {campaign.state}")
             return
         if len(written.targets) >= BULK:
             house.store.analyse()
         launched = _launched(house, spec.name) if launch else None
+        with house.store.read() as tx:
+            running = fleet.is_running(tx)
     doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
     many = f"{len(spec.accounts)} accounts" if len(spec.accounts) > 1 else spec.accounts[0]
     count = len(written.targets) * len(spec.contents)
@@ -84,10 +87,12 @@ def create(
     output.say(f"campaign {spec.name} {done}: {planned} on {many}{doubles}")
     output.tell_unreachable(written.unreachable)
     if launched is None:
-        output.say(f"launch it with: paceline campaign launch {spec.name}")
+        output.say(f"launch it with: paceline campaign launch {quote(spec.name)}")
     else:
         output.say(f"launched; {_finish(launched.plan)}")
-        output.say(f"follow it with: paceline campaign status {spec.name} --watch")
+        output.say(f"follow it with: paceline campaign status {quote(spec.name)} --watch")
+        if not running:
+            output.note(fleet.NOBODY_RUNS)
 
 
 def _launched(house: App, name: str) -> launching.Launched:
@@ -107,7 +112,7 @@ def _finish(plan: RunPlan) -> str:
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the campaigns and how far they are."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         names = [found.name for found in tx.campaigns.list() if found.kind == "campaign"]
         views = [queries.campaign_view(tx, name) for name in names]
         stopped, database = queries.stopped(tx), database_of(house)
@@ -140,14 +145,14 @@ def launch(ctx: typer.Context, name: CampaignName) -> None:
 
     Its deliveries leave as soon as their accounts allow.
     """
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         launched = _launched(house, name)
         with house.store.read() as tx:
-            running = queries.is_running(tx)
+            running = fleet.is_running(tx)
     output.say(f"campaign {name} launched; {_finish(launched.plan)}")
     output.tell_unreachable(launched.unreachable)
     if not running:
-        output.note(queries.NOBODY_RUNS)
+        output.note(fleet.NOBODY_RUNS)
 
 
 @app.command()
@@ -156,15 +161,15 @@ def pause(ctx: typer.Context, name: CampaignName, reason: Reason = None) -> None
 
     What has started finishes.
     """
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         campaigns.pause(tx, name, house.clock.now(), reason or "paused by an operator")
-    output.say(f"campaign {name} is paused; go on with: paceline campaign resume {name}")
+    output.say(f"campaign {name} is paused; go on with: paceline campaign resume {quote(name)}")
 
 
 @app.command()
 def resume(ctx: typer.Context, name: CampaignName) -> None:
     """Go on with a paused campaign."""
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         campaigns.resume(tx, name, house.clock.now())
     output.say(f"campaign {name} goes on")
 
@@ -173,7 +178,7 @@ def resume(ctx: typer.Context, name: CampaignName) -> None:
 def cancel(ctx: typer.Context, name: CampaignName, reason: Reason = None, yes: Yes = False) -> None:
     """Cancel a campaign for good; what has been sent stays sent."""
     output.confirm(f"Cancel campaign {name} for good?", yes=yes)
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         with house.store.write() as tx:
             why = reason or "cancelled by an operator"
             campaigns.cancel(tx, name, house.clock.now(), why)
@@ -201,7 +206,7 @@ def retry(
     if not failed:
         raise InputError("say what is to be sent again", key="retry", hint="Add --failed")
     output.confirm(f"Send campaign {name} again to those whose message failed?", yes=yes)
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         done = retry_failed(tx, name, house.clock.now())
     again = output.plural(done.again, "message", "messages")
     output.say(f"{again} of campaign {name} sent again" if done.again else "nothing has failed")
@@ -219,7 +224,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until it ends.")] = False,
 ) -> None:
     """Show how far a campaign is, per account and in all."""
-    with looked_into(ctx) as house:
+    with existing(ctx) as house:
         if watch:
             watch_status(house.store, house.clock, name, as_json=as_json)
             return
@@ -227,7 +232,7 @@ def status(
             view = queries.campaign_view(tx, name)
             now = house.clock.now()
             view = queries.with_eta(tx, view, now)
-            found = concerning(tx, run_ids=[run.id for run in view.runs])
+            found = of_campaign(tx, [run.id for run in view.runs])
             alerts = [alert_shape(tx, alert) for alert in found]
     if as_json:
         output.say_json({**shapes.campaign_view(view), "alerts": alerts})
@@ -244,12 +249,13 @@ def export(
         bool, typer.Option("--json", help="One JSON object per line instead of CSV.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to this file; - prints it."),
     ] = None,
 ) -> None:
     """Print every delivery of a campaign and what became of it."""
-    with looked_into(ctx) as house, house.store.read() as tx, writing_to(out) as target:
+    with existing(ctx) as house, house.store.read() as tx, writing_to(out) as target:
         write = write_json_lines if as_json else write_csv
         count = write(target, queries.exported(tx, name))
-    if out is not None:
+    if is_file(out):
         output.note(f"{output.plural(count, 'delivery', 'deliveries')} written to {out}")

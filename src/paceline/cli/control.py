@@ -6,7 +6,7 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson, Reason
-from paceline.cli.surroundings import looked_into, opened
+from paceline.cli.surroundings import existing
 from paceline.engine.commands import control
 from paceline.engine.verify import verify as judge
 
@@ -16,7 +16,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 
     Exit code 1 if one of them is broken.
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         found = judge(tx, house.clock.now())
     if as_json:
         violations = [{"invariant": v.invariant, "detail": v.detail} for v in found]
@@ -32,13 +32,13 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 def stop_all(ctx: typer.Context, reason: Reason = None) -> None:
     """Stop everything, before the next message."""
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         control.stop_all(tx, reason or "stopped by an operator", house.clock.now())
     output.say("everything is stopped; go on with: paceline go-on")
 
 
 def go_on(ctx: typer.Context) -> None:
     """Go on after stop-all."""
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         control.go_on(tx, house.clock.now())
     output.say("sending goes on")

@@ -8,7 +8,7 @@ import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.options import AsJson, Yes
-from paceline.cli.surroundings import looked_into, opened
+from paceline.cli.surroundings import existing
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
 from paceline.engine import queries
@@ -21,7 +21,7 @@ app = typer.Typer(help="Messages that may or may not have gone out.", no_args_is
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the deliveries whose fate is unknown."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         found = list(queries.named(tx, queries.unknown_deliveries(tx)))
     if as_json:
         output.say_json([shapes.delivery(*entry) for entry in found])
@@ -71,6 +71,6 @@ def resolve(
         raise InputError("say one of --sent, --resend and --failed")
     if resend:
         output.confirm("If it did go out, its recipient gets it twice. Send it again?", yes=yes)
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         settled = control.resolve_unknown(tx, delivery_id, said[0], house.clock.now())
     output.say(f"delivery {delivery_id} is {settled.state} now")

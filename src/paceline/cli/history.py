@@ -10,8 +10,8 @@ import typer
 from paceline.cli import output
 from paceline.cli.csv_rows import open_csv
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import opened
-from paceline.cli.taking_in import RejectsFile, Table, end, gathering_rejects, take_in
+from paceline.cli.surroundings import existing
+from paceline.cli.taking_in import RejectsFile, Table, conclude, gathering_rejects, take_in
 from paceline.core.errors import InputError
 from paceline.engine.audience_columns import Reject
 from paceline.engine.commands import history
@@ -47,21 +47,23 @@ def import_(
     \b
         paceline history import sent.csv --account sales --action email
     """
-    with open_csv(file, str(file)) as table, opened(ctx) as house:
-        table.check_header()
+    with open_csv(file, str(file)) as table, existing(ctx) as house:
         if "at" not in [name.lower() for name in table.header]:
-            raise InputError(f"no column 'at' (it can have: {', '.join(KNOWN)})", where=str(file))
+            seen = f"it has: {', '.join(table.header)}; it can have: {', '.join(KNOWN)}"
+            raise InputError(f"no column 'at' ({seen})", where=table.shown)
         intake = _Intake(house, account, action)
-        with gathering_rejects(rejects, table.header) as not_taken:
+        with gathering_rejects(rejects, table) as not_taken:
             rows = take_in(table, not_taken, intake.parse, intake.write, size=history.CHUNK)
-    if as_json:
-        output.say_json({"rows": rows, "new": intake.new} | not_taken.shape())
-    else:
-        known = rows - not_taken.count - intake.new
-        again = f", {known} were known already" if known else ""
-        output.say(f"{output.plural(intake.new, 'message', 'messages')} counted{again}")
-        not_taken.tell()
-    end(rows, not_taken)
+    known = rows - not_taken.count - intake.new
+    again = f", {known} were known already" if known else ""
+    conclude(
+        table,
+        rows,
+        not_taken,
+        told=[f"{output.plural(intake.new, 'message', 'messages')} counted{again}"],
+        shape={"rows": rows, "new": intake.new},
+        as_json=as_json,
+    )
 
 
 class _Intake:

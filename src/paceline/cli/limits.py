@@ -9,7 +9,7 @@ import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.options import AccountName, AsJson
-from paceline.cli.surroundings import looked_into, opened
+from paceline.cli.surroundings import existing
 from paceline.core.instants import Instant
 from paceline.engine import limit_sources, limits
 from paceline.engine.commands.accounts import find
@@ -44,7 +44,7 @@ def check(
     by the lanes when its time comes; nothing is ever sent against a limit because
     it was planned so.
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         accounts = _accounts(tx, names)
         found = limits.check(tx, house.clock.now(), accounts, days)
     if as_json:
@@ -71,7 +71,7 @@ def fix(
 
     Only what offends is moved, and only to later. What was planned first stays on record.
     """
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         with house.store.read() as tx:
             accounts = _accounts(tx, names)
         repairs = limits.fix(house.store, house.clock.now(), accounts, dry_run=dry_run)
@@ -95,9 +95,10 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
         the account's own value     paceline account set NAME --set …
         the policy that it names    [policy.NAME] in paceline.toml
         the preset                  paceline policy presets
+        what holds for all          per_contact in paceline.toml
         the default
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         view = limit_sources.limits_view(tx, house.catalogue, name, now)
     if as_json:

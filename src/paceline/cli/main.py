@@ -6,7 +6,6 @@ the reader of its answer has gone.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -22,24 +21,29 @@ from paceline.cli import (
     campaigns,
     control,
     doubts,
+    events,
     history,
     limits,
+    pairing,
     people,
     plan,
     policies,
+    reminders,
     sending,
     service,
     signals,
     simulate,
+    visiting,
+    webhooks,
     why,
 )
+from paceline.cli.campaign_export import UNWRITABLE
 from paceline.cli.output import note
 from paceline.cli.surroundings import Surroundings
 from paceline.core.errors import InputError, PacelineError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="paceline",
@@ -52,24 +56,36 @@ app = typer.Typer(
 app.command()(service.up)
 app.command()(service.demo)
 app.add_typer(accounts.app, name="account")
+accounts.app.command()(visiting.check)
+accounts.app.command()(visiting.groups)
+accounts.app.command()(pairing.pair)
 app.add_typer(policies.app, name="policy")
 app.add_typer(audiences.app, name="audience")
 app.add_typer(people.contact, name="contact")
 app.add_typer(people.suppress, name="suppress")
 app.add_typer(history.app, name="history")
+app.add_typer(reminders.app, name="reminder")
 app.add_typer(campaigns.app, name="campaign")
 app.command()(plan.plan)
 app.command()(sending.send)
 app.add_typer(doubts.app, name="unknown")
 app.command()(why.why)
 app.add_typer(limits.app, name="limits")
-app.command()(alerts.alerts)
+app.add_typer(alerts.all_app, name="alerts")
 app.add_typer(alerts.app, name="alert")
+app.add_typer(webhooks.app, name="webhook")
+app.command()(events.events)
 app.add_typer(signals.app, name="signals")
 app.command()(simulate.simulate)
 app.command()(control.verify)
 app.command("stop-all")(control.stop_all)
 app.command("go-on")(control.go_on)
+
+
+def _ask_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
 
 
 @app.callback()
@@ -83,6 +99,10 @@ def surroundings(
         str | None,
         typer.Option("--database", metavar="URL", help="A file path or postgresql://…"),
     ] = None,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_ask_version, help="Print the version."),
+    ] = False,
 ) -> None:
     """Paceline sends messages from many accounts at the pace each can bear.
 
@@ -106,18 +126,9 @@ def version() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Whatever is expected to go wrong is one line on stderr."""
     try:
-        command: Any = typer.main.get_command(app)
-        code = command.main(args=argv, prog_name="paceline", standalone_mode=False)
+        code = _run(argv)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except InputError as error:
-        return _told(str(error), 2)
-    except PacelineError as error:
-        return _told(str(error), 1)
-    except typer.TyperException as error:
-        return _misused(error)
-    except typer.Abort:
-        return _told("nothing was done", 1)
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -129,6 +140,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _write_no_more()
         return _told(f"cannot write: {error.strerror}", 1)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        command: Any = typer.main.get_command(app)
+        code = command.main(args=argv, prog_name="paceline", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except InputError as error:
+        return _told(str(error), 2)
+    except PacelineError as error:
+        return _told(str(error), 1)
+    except typer.TyperException as error:
+        return _misused(error)
+    except typer.Abort:
+        return _told("nothing was done", 1)
+    except SystemExit as error:
+        # Typer ends everything by itself when a reader has gone, with an exit code of its own.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
 
 
 def _write_no_more() -> None:

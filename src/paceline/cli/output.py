@@ -202,15 +202,23 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def tell_unreachable(found: Sequence[Unreachable], shown: int = 5) -> None:
-    """Members of an audience who get nothing, so that nobody is left out in silence."""
+def tell_unreachable(
+    found: Sequence[Unreachable],
+    shown: int = 5,
+    nouns: tuple[str, str] = ("person of the audience", "people of the audience"),
+) -> None:
+    """Those who get nothing, so that nobody is left out in silence."""
     if not found:
         return
-    say(f"{plural(len(found), 'person', 'people')} of the audience cannot be reached:")
+    say(f"{plural(len(found), *nouns)} cannot be reached:")
     for entry in found[:shown]:
-        say(f"  {entry.who} {entry.why}")
+        # The reason is half a sentence about them, or a whole one that needs a stop before it.
+        say(f"  {entry.who}{'' if entry.why.startswith(_ABOUT_THEM) else ':'} {entry.why}")
     if len(found) > shown:
         say(f"  and {len(found) - shown} more")
+
+
+_ABOUT_THEM = ("has ", "is ", "was ", "cannot ")
 
 
 def plural(count: int, one: str, many: str) -> str:

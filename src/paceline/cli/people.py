@@ -12,11 +12,21 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.audiences import reached_text
-from paceline.cli.campaign_export import writing_to
+from paceline.cli.campaign_export import is_file, writing_to
 from paceline.cli.csv_rows import open_csv
 from paceline.cli.options import AsJson, Reason, Yes
-from paceline.cli.surroundings import looked_into, opened
-from paceline.cli.taking_in import RejectsFile, Table, end, gathering_rejects, take_in
+from paceline.cli.surroundings import existing, opened
+from paceline.cli.taking_in import (
+    Mapped,
+    Region,
+    RejectsFile,
+    Table,
+    conclude,
+    gathering_rejects,
+    mapping_of,
+    region_of,
+    take_in,
+)
 from paceline.core.address import KINDS
 from paceline.core.errors import InputError
 from paceline.core.instants import iso
@@ -48,7 +58,7 @@ OneKind = Annotated[
 @contact.command()
 def show(ctx: typer.Context, address: OneAddress, as_json: AsJson = False) -> None:
     """Show what is known of a person, by any of their addresses."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         known = erasing.look_up(tx, address)
     if as_json:
         output.say_json(_shape(known))
@@ -89,8 +99,10 @@ def erase(ctx: typer.Context, address: OneAddress, yes: Yes = False) -> None:
     ever sent to them again. Limits and opt-outs still hold.
     """
     output.confirm(f"Erase whoever has {address}, for good?", yes=yes)
-    with opened(ctx) as house, house.store.write() as tx:
-        done = erasing.erase(tx, address, house.clock.now())
+    with existing(ctx) as house:
+        with house.store.write() as tx:
+            done = erasing.erase(tx, address, house.clock.now())
+        wiped = house.store.wipe()
     if done.before:
         output.say("that person was erased before")
         return
@@ -99,6 +111,8 @@ def erase(ctx: typer.Context, address: OneAddress, yes: Yes = False) -> None:
     output.say(
         f"erased: {deliveries} made anonymous, {done.cancelled} of them cancelled; left {audiences}"
     )
+    if not wiped:
+        output.say("somebody was reading: the database's log lets go of them when it is next reset")
 
 
 # ---------------------------------------------------------------------- suppressions
@@ -112,10 +126,20 @@ def add(
 
     From no account, in no campaign, from the next message on.
     """
-    spelled = suppressions.spelled(address, kind)
+    spelled = _spelled(address, kind)
     with opened(ctx) as house, house.store.write() as tx:
         is_new = suppressions.add(tx, spelled, reason or UNSAID, house.clock.now())
     output.say(f"{spelled} is {'' if is_new else 'already '}suppressed")
+
+
+def _spelled(address: str, kind: str | None) -> str:
+    try:
+        return suppressions.spelled(address, kind)
+    except InputError as error:
+        if kind is not None or not address.strip():
+            raise
+        hint = error.hint or "If a provider calls somebody so, add --kind other"
+        raise InputError(error.reason, hint=hint) from None
 
 
 @suppress.command()
@@ -124,8 +148,8 @@ def remove(ctx: typer.Context, address: OneAddress, kind: OneKind = None) -> Non
 
     What was skipped stays skipped.
     """
-    spelled = suppressions.spelled(address, kind)
-    with opened(ctx) as house, house.store.write() as tx:
+    spelled = suppressions.spelled_as_it_is(address, kind)
+    with existing(ctx) as house, house.store.write() as tx:
         was = suppressions.remove(tx, spelled)
     output.say(f"{spelled} {'may be written to again' if was else 'was not suppressed'}")
 
@@ -133,7 +157,7 @@ def remove(ctx: typer.Context, address: OneAddress, kind: OneKind = None) -> Non
 @suppress.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the addresses that are never written to."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         count = tx.suppressions.count()
         if as_json:
             output.say_json([_suppression(entry) for entry in tx.suppressions.walk()])
@@ -150,28 +174,35 @@ def import_(
     ctx: typer.Context,
     file: Table,
     reason: Reason = None,
-    region: Annotated[
-        str | None, typer.Option("--region", help="Where phone numbers without +… are from.")
-    ] = None,
+    mapped: Mapped = None,
+    region: Region = None,
     rejects: RejectsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Take in a CSV file of addresses that must not be written to.
 
-    It needs a column address, email or phone; a column reason is kept.
+    Columns with the usual names (address, email, phone, linkedin, …) are recognised; a column
+    reason is kept. Everything else is left alone.
+
+    \b
+        paceline suppress import optouts.csv --reason "unsubscribed"
+        paceline suppress import optouts.csv --map phone=Handy --region DE
     """
     with open_csv(file, str(file)) as table, opened(ctx) as house:
-        table.check_header()
-        columns = Columns.of(table.header, region=region)
+        columns = Columns.of(table.header, mapping_of(mapped), region=region_of(region))
         intake = _Intake(house, columns, reason or UNSAID)
-        with gathering_rejects(rejects, table.header) as not_taken:
+        with gathering_rejects(rejects, table) as not_taken:
             rows = take_in(table, not_taken, intake.parse, intake.write, size=CHUNK)
-    if as_json:
-        output.say_json({"rows": rows, "new": intake.new} | not_taken.shape())
-    else:
-        output.say(f"{output.plural(intake.new, 'address', 'addresses')} newly suppressed")
-        not_taken.tell()
-    end(rows, not_taken)
+    known = intake.named - intake.new
+    again = f", {known} had been already" if known else ""
+    conclude(
+        table,
+        rows,
+        not_taken,
+        told=[f"{output.plural(intake.new, 'address', 'addresses')} newly suppressed{again}"],
+        shape={"rows": rows, "new": intake.new},
+        as_json=as_json,
+    )
 
 
 class _Intake:
@@ -179,13 +210,15 @@ class _Intake:
 
     def __init__(self, house: App, columns: Columns, reason: str) -> None:
         self.new = 0
+        self.named = 0
         self._house = house
         self._columns = columns
         self._reason = reason
 
     def parse(self, line: int, cells: Mapping[str, str]) -> list[Unwanted]:
         meaning, region = self._columns.meaning, self._columns.region
-        reason = next((c.strip() for h, c in cells.items() if h.lower() == "reason"), "")
+        reasons = (cell for heading, cell in cells.items() if meaning[heading].lower() == "reason")
+        reason = next(reasons, "").strip()
         named = [
             suppressions.spelled(
                 cell, None if meaning[heading] == ADDRESS else meaning[heading], region
@@ -201,6 +234,7 @@ class _Intake:
         rows = [entry for several in chunk for entry in several]
         with self._house.store.write() as tx:
             self.new += suppressions.take_in(tx, rows, self._house.clock.now())
+        self.named += len(rows)
         return ()
 
 
@@ -208,18 +242,18 @@ class _Intake:
 def export(
     ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Write to this file.")
+        Path | None, typer.Argument(metavar="FILE", help="Write to this file; - prints it.")
     ] = None,
 ) -> None:
     """Print every suppression as CSV, which can be imported."""
-    with looked_into(ctx) as house, house.store.read() as tx, writing_to(file) as target:
+    with existing(ctx) as house, house.store.read() as tx, writing_to(file) as target:
         writer = csv.writer(target, lineterminator="\n")
         writer.writerow(Suppression._fields)
         count = 0
         for entry in tx.suppressions.walk():
             writer.writerow([*entry[:3], iso(entry.at)])
             count += 1
-    if file is not None:
+    if is_file(file):
         output.note(f"{output.plural(count, 'address', 'addresses')} written to {file}")
 
 

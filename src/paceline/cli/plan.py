@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,20 +16,22 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.chart import chart
-from paceline.cli.options import AsJson
-from paceline.cli.surroundings import looked_into, settings_of
+from paceline.cli.options import CAMPAIGN_FILE, AsJson
+from paceline.cli.surroundings import existing, settings_of
 from paceline.config import sqlite_path
 from paceline.core.durations import parse_duration, print_duration
-from paceline.core.errors import InputError
+from paceline.core.errors import InputError, NotFoundError
 from paceline.core.grammar import Rate
+from paceline.core.hours import Hours
 from paceline.core.instants import DAY, MINUTE, SECOND, local_text
 from paceline.core.policy import OFF
-from paceline.core.week import parse_week
 
 if TYPE_CHECKING:
     from paceline.app import App
     from paceline.engine.campaign_spec import CampaignSpec
+    from paceline.engine.commands.accounts import House
     from paceline.engine.plan_view import Plan
+    from paceline.engine.ports import Tx
 
 MOST_ACCOUNTS = 20
 """Accounts that are listed; --json lists all."""
@@ -38,7 +41,7 @@ MOST_TARGETS = 5
 
 def plan(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The campaign's TOML file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help=CAMPAIGN_FILE)],
     add: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,8 +65,9 @@ def plan(
 ) -> None:
     """Say when a campaign would be done if it were launched now. Nothing is written.
 
-    The limits, what they have used up, and every other campaign on the same accounts count, just
-    as they will when it is sent. Failures and slow providers are not foreseen.
+    The limits, what they have used up, every other campaign on the same accounts, and what other
+    accounts are about to send to the same people count, just as they will when it is sent. Failures
+    and slow providers are not foreseen.
 
     \b
         paceline plan spring.toml
@@ -78,12 +82,10 @@ def plan(
         written = read_campaign(file)
         with _house(ctx) as house, house.store.read() as tx:
             now = house.clock.now()
-            try:
-                written = written.with_people(tx, house.providers)
+            with written.blamed():
+                written = written.with_people(tx, house.providers, what_if.add)
+                _check_added(tx, house.house, written.spec, what_if.add)
                 found = plan_campaign(tx, written.spec, written.targets, house.house, now, what_if)
-            except InputError as error:
-                ours = error.key is None or not error.key.startswith("--")
-                raise error.within(str(file)) if ours else error from None
     found = found.without((entry.who, entry.why) for entry in written.unreachable)
     if as_json:
         output.say_json(found.to_mapping())
@@ -106,9 +108,33 @@ def _added(texts: list[str]) -> dict[str, str | None]:
     return added
 
 
+def _check_added(tx: Tx, house: House, spec: CampaignSpec, added: Mapping[str, str | None]) -> None:
+    """What is wrong with an account that is only tried is not the campaign's fault."""
+    from paceline.engine.campaign_checks import check_capabilities, check_room
+    from paceline.engine.commands.accounts import find
+
+    for name, policy in added.items():
+        try:
+            if policy is not None:
+                house.catalogue.raw(policy)
+                continue
+            account = find(tx, name)
+            for content in spec.contents:
+                check_capabilities(account, spec.action, content, house.providers)
+                check_room(account, spec.action, content)
+        except InputError as error:
+            hint = error.hint
+            if isinstance(error, NotFoundError) and not error.reason.endswith("?"):
+                hint = f"One that does not exist yet needs a policy: --add-account {name}=POLICY"
+            raise InputError(error.reason, key="--add-account", hint=hint) from None
+
+
 def _limits(rate: str | None, hours: str | None) -> dict[str, Any]:
     limits = {key: text for key, text in (("rate", rate), ("hours", hours)) if text is not None}
-    checks = {"rate": Rate.parse, "hours": parse_week}
+    checks: dict[str, Callable[[str], object]] = {
+        "rate": Rate.parse,
+        "hours": partial(Hours.parse, default_zone="UTC"),
+    }
     for key, text in limits.items():
         try:
             if text != OFF:
@@ -136,7 +162,7 @@ def _house(ctx: typer.Context) -> Iterator[App]:
     settings = settings_of(ctx)
     path = sqlite_path(settings.database)
     if path is None or path.exists() or not path.parent.is_dir():
-        with looked_into(ctx) as app:
+        with existing(ctx) as app:
             yield app
         return
     with TemporaryDirectory(prefix="paceline-plan-") as folder:

@@ -8,7 +8,7 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import looked_into, settings_of
+from paceline.cli.surroundings import existing, settings_of
 from paceline.core.errors import NotFoundError
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import Policy
@@ -74,7 +74,7 @@ def _about(name: str) -> str:
 
 
 def _of_account(ctx: typer.Context, name: str, known: list[str]) -> tuple[Policy, str]:
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         account = tx.accounts.find(name)
         names = [*known, *(other.name for other in tx.accounts.list())]
     if account is None:

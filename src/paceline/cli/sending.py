@@ -12,14 +12,14 @@ import typer
 from paceline.cli import output, shapes
 from paceline.cli.campaign_file import read_media
 from paceline.cli.options import AccountName, AsJson, Key
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import existing
 from paceline.cli.why import verdict_line
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError
 from paceline.core.instants import MILLISECOND
 from paceline.core.model import Content, Part
 from paceline.core.states import DeliveryState
-from paceline.engine import queries
+from paceline.engine import fleet, queries
 from paceline.engine.campaign_spec import refuse_steering
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.ports import Clock, Delivery, Store, Tx
@@ -32,11 +32,12 @@ def send(
     ctx: typer.Context,
     account: AccountName,
     target: Annotated[
-        str | None, typer.Argument(metavar="[TARGET]", help="To whom: an address or a group.")
+        str | None, typer.Argument(metavar="TARGET", help="To whom: an address or a group.")
     ] = None,
     text: Annotated[str, typer.Option("--text", help="What it says, or a media's caption.")] = "",
     media: Annotated[
-        Path | None, typer.Option("--media", metavar="FILE", help="An image or another file.")
+        Path | None,
+        typer.Option("--media", metavar="FILE", readable=False, help="An image or another file."),
     ] = None,
     subject: Annotated[str, typer.Option("--subject", help="The subject of an e-mail.")] = "",
     action: Annotated[
@@ -62,7 +63,7 @@ def send(
         raise InputError("say either to whom, or --self", key="target")
     _refuse_steering(target or "")
     patience_us = _patience_us(patience)
-    with opened(ctx) as house:
+    with existing(ctx) as house:
         with house.store.write() as tx:
             to = accounts.find(tx, account).address if target is None else target
             now = house.clock.now()
@@ -70,11 +71,11 @@ def send(
             delivery_id = campaigns.send_direct(
                 tx, account, to, content, action, now, providers=house.providers, key=key
             )
-            running = queries.is_running(tx)
+            running = fleet.is_running(tx)
         if not as_json:
             output.say(f"delivery {delivery_id} to {to} is waiting for its turn on {account}")
         if wait and not running:
-            output.note(queries.NOBODY_RUNS)
+            output.note(fleet.NOBODY_RUNS)
         if wait:
             _wait(house.store, house.clock, delivery_id, patience_us)
         with house.store.read() as tx:

@@ -11,7 +11,7 @@ from typing import Any
 from paceline.core.instants import Instant, iso
 from paceline.core.model import Go, Refuse, Verdict, Wait
 from paceline.core.states import DeliveryState
-from paceline.engine.planning import Eta
+from paceline.engine.arrival import Eta
 from paceline.engine.ports import Account, Delivery, Event, Run
 from paceline.engine.queries import AccountView, CampaignView, Stop, Why
 
@@ -111,6 +111,7 @@ def eta(ahead: Eta | None) -> dict[str, Any] | None:
         return None
     return {
         "finish": instant(ahead.finish_at),
+        "going_by": ahead.going_by,
         "left": ahead.left,
         "next": instant(ahead.next_at),
         "account": ahead.account,

@@ -8,7 +8,7 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import looked_into, opened
+from paceline.cli.surroundings import existing, opened
 from paceline.cli.values import parse_values
 from paceline.core.errors import InputError
 from paceline.core.signals import DEFAULT_SIGNALS, Rule, Signals
@@ -30,7 +30,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     holds that says most exactly what it means: a code before a kind, a provider before any, an
     action type before none.
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         table = signals.table(tx)
     if as_json:
         output.say_json([_shape(name, rule, name in table.own) for name, rule in _all(table)])
@@ -46,7 +46,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 def show(ctx: typer.Context, signal: SignalName, as_json: AsJson = False) -> None:
     """Print one signal as it is set, and what it is by default."""
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         table = signals.table(tx)
     name, rule = signals.find(table, signal)
     if as_json:
@@ -97,7 +97,7 @@ def reset(
     """Put a signal back to its default; one that has none is forgotten."""
     if (signal is None) is not everything:
         raise InputError("name one signal, or say --all")
-    with opened(ctx) as house, house.store.write() as tx:
+    with existing(ctx) as house, house.store.write() as tx:
         changed = signals.reset(tx, signal, house.clock.now())
     for name in changed:
         default = DEFAULT_SIGNALS.rules.get(name)

@@ -10,7 +10,7 @@ import typer
 
 from paceline.cli import output
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import opened
+from paceline.cli.surroundings import existing
 from paceline.core.instants import SECOND, Instant, iso
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ def simulate(
     campaign: Annotated[
         Path | None,
         typer.Option(
-            "-f", "--file", exists=True, dir_okay=False, help="Forecast this campaign instead."
+            "-f",
+            "--file",
+            metavar="FILE",
+            readable=False,
+            help="Forecast the campaign of this file instead; - is standard input.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -77,8 +81,9 @@ def simulate(
 
 def _tell(report: dict[str, Any], faults: str) -> None:
     output.say(
-        f"{report['seeds']} worlds with {faults} faults: {report['events']} events, "
-        f"{report['crashes']} crashes, {report['account_days']:.1f} account-days"
+        f"{output.plural(report['seeds'], 'world', 'worlds')} with {faults} faults: "
+        f"{report['events']} events, {output.plural(report['crashes'], 'crash', 'crashes')}, "
+        f"{report['account_days']:.1f} account-days"
     )
     broken = len(report["violations"])
     output.say(f"broken promises: {broken or 'none'}")
@@ -109,7 +114,7 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
     from paceline.sim.forecast import forecast
 
     file = read_campaign(path)
-    with opened(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx, file.blamed():
         accounts = [find(tx, name) for name in file.spec.accounts]
         file = file.with_people(tx, house.providers)
     with output.progress("forecasts", total=2 * seeds) as advance:

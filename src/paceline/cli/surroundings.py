@@ -49,8 +49,9 @@ def opened(ctx: typer.Context) -> Iterator[App]:
 
 
 @contextmanager
-def looked_into(ctx: typer.Context) -> Iterator[App]:
-    """The installation, for a command that only looks: in the wrong folder it makes no new one."""
+def existing(ctx: typer.Context) -> Iterator[App]:
+    """The installation, for a command about what is there: in the wrong folder it makes no new
+    one. To be told that everything is stopped where nothing runs would be worse than no answer."""
     from paceline.app import make_catalogue
 
     settings = settings_of(ctx)

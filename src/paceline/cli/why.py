@@ -11,11 +11,12 @@ from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
 from paceline.cli.alerts import shape as alert_shape
 from paceline.cli.options import AsJson
-from paceline.cli.surroundings import looked_into
+from paceline.cli.surroundings import existing
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Go, Refuse, Wait
 from paceline.core.pacer import GateView
 from paceline.core.policy import Policy
+from paceline.core.states import DeliveryState
 from paceline.engine import queries
 from paceline.engine.alerts import concerning
 from paceline.engine.ports import Delivery
@@ -35,7 +36,7 @@ def why(
         paceline why sales      the next message of an account
         paceline why 4711       one delivery
     """
-    with looked_into(ctx) as house, house.store.read() as tx:
+    with existing(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
         answer = queries.delivery_or_account(tx, about, now)
         run_ids = [] if answer.delivery is None else [answer.delivery.run_id]
@@ -84,7 +85,9 @@ def verdict_line(answer: Why, now: Instant | None = None) -> str:
     """What all gates say together, in one line."""
     if answer.settled:
         assert answer.delivery is not None
-        return _settled_line(answer.delivery, zone_of(answer))
+        line = _settled_line(answer.delivery, zone_of(answer))
+        on_its_way = answer.delivery.state is DeliveryState.SENDING
+        return f"{line}, but {'; '.join(answer.outside)}" if on_its_way and answer.outside else line
     verdict = answer.verdict
     if isinstance(verdict, Refuse):
         return f"will not be sent: {verdict.why}"

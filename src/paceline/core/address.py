@@ -43,7 +43,8 @@ _GROUP = re.compile(r"[\d-]{5,40}@g\.us|\S+@(?:broadcast|newsletter)", re.IGNORE
 _PROFILE = re.compile(
     r"(?:https?://)?(?:[a-z]{2,3}\.)?linkedin\.com/in/([^/?#\s]+)/?(?:[?#].*)?", re.IGNORECASE
 )
-_MEMBER = re.compile(r"urn:li:\S+|A(?:Co|De|Em)[A-Za-z0-9_-]{20,}")
+# The letters tell LinkedIn's products apart, the number after them begins with zeros.
+_MEMBER = re.compile(r"urn:li:\S+|A(?:Co|Do|De|Cw|E[A-Za-z])AA[A-Za-z0-9_-]{18,}")
 _DIALLED = re.compile(r"\+?[\d\s().\-/\u00a0\u2010-\u2015]{5,40}")
 _DIGITS = re.compile(r"[1-9]\d{7,14}")
 
@@ -78,6 +79,18 @@ def canonical(text: str, region: str | None = None) -> str:
         return normalise(guess_kind(written), written, region)
     except InputError:
         return written
+
+
+def understood(text: str, region: str | None = None) -> tuple[Kind, str]:
+    """The same, and what it is; but what can be nobody's address is refused instead of kept.
+
+    One word may be whatever a provider takes for an address. A street, or somebody's name, is none.
+    """
+    written = one_line(text)
+    kind = guess_kind(written)
+    if kind == "other" and any(map(str.isspace, written)):
+        raise InputError(f"'{written}' is no address: it has a space in it")
+    return kind, normalise(kind, written, region)
 
 
 def guess_kind(text: str) -> Kind:
@@ -181,7 +194,8 @@ def _group(text: str) -> str:
 
 
 def _linkedin(text: str) -> str:
-    """A profile by the name in its address, which knows no capitals; a member's id as it is."""
+    """A profile by the name in its address, which knows no capitals; a member's id as it is, even
+    where it takes the name's place."""
     profile = _PROFILE.fullmatch(text)
     if profile is None:
         if "/" in text or any(map(str.isspace, text)):
@@ -190,4 +204,5 @@ def _linkedin(text: str) -> str:
                 hint="Write https://www.linkedin.com/in/NAME or the member's id",
             )
         return text
-    return unquote(profile[1]).lower()
+    name = unquote(profile[1])
+    return name if _MEMBER.fullmatch(name) else name.lower()

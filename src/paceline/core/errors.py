@@ -46,7 +46,9 @@ class InputError(PacelineError):
     def __str__(self) -> str:
         place = ": ".join(part for part in (self.where, self.key) if part)
         text = f"{place}: {self.reason}" if place else self.reason
-        return f"{text}. {self.hint}" if self.hint else text
+        if not self.hint:
+            return text
+        return f"{text} {self.hint}" if text.endswith(("?", "!", ".")) else f"{text}. {self.hint}"
 
     def within(self, where: str) -> InputError:
         """The same error seen from further out: the file or section it was found in."""

@@ -21,11 +21,12 @@ from paceline.core.calendar import (
     week_start,
 )
 from paceline.core.durations import print_duration
+from paceline.core.frequency_gate import FrequencyGate
 from paceline.core.health import is_slowed
 from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Ask, Standing
-from paceline.core.policy import Batch, Frequency, Policy, Rate
+from paceline.core.policy import Batch, Policy, Rate
 from paceline.core.signal_gate import SignalGate
 from paceline.core.states import AccountState
 from paceline.core.usage import Usage, gap_to_keep_us
@@ -107,7 +108,7 @@ class RateGate:
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
         throttled_at = usage.throttled_at
         slowed = throttled_at is not None and at < throttled_at + self.recover_us
-        slowed = slowed or usage.holds.left_at(at).ramp is not None
+        slowed = slowed or bool(usage.holds.left_at(at).ramps)
         return f"rate limit {self.rate}{' (slowed after a throttle)' if slowed else ''}"
 
 
@@ -309,23 +310,6 @@ class SuppressionGate:
 
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
         return "recipient is suppressed"
-
-
-@dataclass(frozen=True, slots=True)
-class FrequencyGate:
-    """How often one person may be written to, whoever writes; a reply was asked for."""
-
-    frequency: Frequency
-    name: str = "frequency"
-    final: bool = False
-
-    def earliest(self, at: Instant, usage: Usage, ask: Ask) -> Instant:
-        if ask.reply or len(ask.contacted) < self.frequency.count:
-            return at
-        return max(at, ask.contacted[-self.frequency.count] + self.frequency.per_us)
-
-    def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
-        return f"recipient was contacted already (at most {self.frequency})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from paceline.core.health import slowed_interval_us
 from paceline.core.instants import Instant
 from paceline.core.tables import Throttle
 
 RUNS_HELD = 16
 """Holds of campaigns kept per account; the ones that end first are forgotten first."""
+
+RAMPS_KEPT = 8
+"""Slow ways back kept per account, likewise; a table of signals hardly has as many."""
 
 _NONE: Mapping[int, tuple[Instant, str]] = MappingProxyType({})
 
@@ -27,9 +31,8 @@ class Holds(NamedTuple):
     newcomers_reason: str = ""
     runs: Mapping[int, tuple[Instant, str]] = _NONE
     """Campaigns that wait, by run: until when, and why."""
-    ramp_at: Instant = 0
-    """When the slow way back begins: at the end of the hold it follows."""
-    ramp: Throttle | None = None
+    ramps: tuple[tuple[Instant, Throttle], ...] = ()
+    """Slow ways back, each from the end of the hold it follows."""
 
     def newcomers(self, until_at: Instant, reason: str) -> Holds:
         """These, with people held back who were never written to; the longer hold stands."""
@@ -49,28 +52,31 @@ class Holds(NamedTuple):
         return self.runs[run_id][0] if run_id in self.runs else 0
 
     def ramping(self, from_at: Instant, ramp: Throttle) -> Holds:
-        """These, with a slow way back; where there are two, the one that takes longer stands."""
-        if self.ramp is not None and self._ramp_ends_at > from_at + ramp.recover_us:
-            return self
-        return self._replace(ramp_at=from_at, ramp=ramp)
+        """These, with one more slow way back: a mild one that lasts does not end a steep one."""
+        begun = max([from_at, *(at for at, known in self.ramps if known == ramp)])
+        others = [(at, known) for at, known in self.ramps if known != ramp]
+        kept = sorted([*others, (begun, ramp)], key=_ends_at)[-RAMPS_KEPT:]
+        return self._replace(ramps=tuple(kept))
 
-    @property
-    def _ramp_ends_at(self) -> Instant:
-        return self.ramp_at + self.ramp.recover_us if self.ramp is not None else 0
+    def slowed_us(self, interval_us: int, at: Instant) -> int:
+        """An interval as long as the slowest of the ways back makes it."""
+        slowed = [
+            slowed_interval_us(ramp, interval_us, from_at, at) for from_at, ramp in self.ramps
+        ]
+        return max(slowed, default=interval_us)
 
     def left_at(self, at: Instant) -> Holds:
         """What of these is still in force; ``NO_HOLDS`` itself when nothing is."""
         runs = {run: held for run, held in self.runs.items() if held[0] > at}
         waiting = self.newcomers_until_at > at
-        ramping = self._ramp_ends_at > at
-        if not (runs or waiting or ramping):
+        ramps = tuple([entry for entry in self.ramps if _ends_at(entry) > at])
+        if not (runs or waiting or ramps):
             return NO_HOLDS
         return Holds(
             self.newcomers_until_at if waiting else 0,
             self.newcomers_reason if waiting else "",
             runs,
-            self.ramp_at if ramping else 0,
-            self.ramp if ramping else None,
+            ramps,
         )
 
     def not_beyond(self, latest_at: Instant) -> Holds:
@@ -80,7 +86,7 @@ class Holds(NamedTuple):
         return self._replace(
             newcomers_until_at=min(self.newcomers_until_at, latest_at),
             runs={run: (min(at, latest_at), why) for run, (at, why) in self.runs.items()},
-            ramp_at=min(self.ramp_at, latest_at),
+            ramps=tuple((min(at, latest_at), ramp) for at, ramp in self.ramps),
         )
 
     def moved_ahead(self, by_us: int) -> Holds:
@@ -91,7 +97,7 @@ class Holds(NamedTuple):
         return self._replace(
             newcomers_until_at=self.newcomers_until_at and self.newcomers_until_at + ahead_us,
             runs={run: (at + ahead_us, why) for run, (at, why) in self.runs.items()},
-            ramp_at=self.ramp_at and self.ramp_at + ahead_us,
+            ramps=tuple((at + ahead_us, ramp) for at, ramp in self.ramps),
         )
 
     def encoded(self) -> dict[str, Any]:
@@ -101,8 +107,8 @@ class Holds(NamedTuple):
             raw["newcomers"] = [self.newcomers_until_at, self.newcomers_reason]
         if self.runs:
             raw["runs"] = {str(run): [at, why] for run, (at, why) in self.runs.items()}
-        if self.ramp is not None:
-            raw["ramp"] = [self.ramp_at, self.ramp.to_mapping()]
+        if self.ramps:
+            raw["ramps"] = [[at, ramp.to_mapping()] for at, ramp in self.ramps]
         return raw
 
 
@@ -114,11 +120,14 @@ def decoded(raw: Mapping[str, Any]) -> Holds:
     if not raw:
         return NO_HOLDS
     newcomers_until_at, newcomers_reason = raw.get("newcomers", (0, ""))
-    ramp_at, ramp = raw.get("ramp", (0, None))
     return Holds(
         newcomers_until_at,
         newcomers_reason,
         {int(run): (at, why) for run, (at, why) in raw.get("runs", {}).items()},
-        ramp_at,
-        None if ramp is None else Throttle.from_mapping(ramp),
+        tuple((at, Throttle.from_mapping(ramp)) for at, ramp in raw.get("ramps", ())),
     )
+
+
+def _ends_at(entry: tuple[Instant, Throttle]) -> Instant:
+    from_at, ramp = entry
+    return from_at + ramp.recover_us

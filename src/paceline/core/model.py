@@ -18,7 +18,7 @@ from paceline.core.states import AccountState
 REPLY = "reply"
 """The action type under which replies and follow-ups are counted."""
 
-PartKind = Literal["text", "media"]
+PartKind = Literal["text", "media", "template"]
 AtClose = Literal["skip", "resume"]
 
 
@@ -26,7 +26,8 @@ class Part(NamedTuple):
     """A text or a media piece of a delivery; ``text`` is the caption of a media part.
 
     In a campaign the strings are templates; in a rendered part they are what will be sent.
-    A captioned image is one part: one send, one token.
+    A captioned image is one part: one send, one token. A part of the kind ``template`` names a text
+    that the provider has and has approved; only its blanks are filled in here.
     """
 
     kind: PartKind
@@ -34,9 +35,21 @@ class Part(NamedTuple):
     subject: str = ""
     html: str = ""
     media: str | None = None
+    template: str = ""
+    """The template's name at the provider."""
+    language: str = ""
+    values: tuple[tuple[str, str], ...] = ()
+    """What its blanks are filled with, in order; each with its name, empty where it has none."""
 
     def to_mapping(self) -> dict[str, Any]:
-        optional = {"subject": self.subject, "html": self.html, "media": self.media}
+        optional = {
+            "subject": self.subject,
+            "html": self.html,
+            "media": self.media,
+            "template": self.template,
+            "language": self.language,
+            "values": [list(value) for value in self.values],
+        }
         return {"kind": self.kind, "text": self.text} | {k: v for k, v in optional.items() if v}
 
     @classmethod
@@ -47,6 +60,9 @@ class Part(NamedTuple):
             subject=raw.get("subject", ""),
             html=raw.get("html", ""),
             media=raw.get("media"),
+            template=raw.get("template", ""),
+            language=raw.get("language", ""),
+            values=tuple((name, text) for name, text in raw.get("values", ())),
         )
 
 

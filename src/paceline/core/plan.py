@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.core.instants import DAY, Instant
 from paceline.core.slots import Layout, Never, Queue, Rank, Seat, Slot, Want
@@ -42,8 +42,13 @@ def lay_out(
     rng: random.Random,
     *,
     latency_us: int = 0,
+    promised: Mapping[str, Sequence[Instant]] | None = None,
 ) -> Layout:
-    """Play every lane from ``start_at`` on, in the order of time, until nothing is left."""
+    """Play every lane from ``start_at`` on, in the order of time, until nothing is left.
+
+    ``promised`` is when people will be written to by others, by their names: they keep those slots,
+    and whoever minds how often a person is written to goes around them.
+    """
     lines = [Line(queue) for queue in queues]
     served_by: dict[int, list[Line]] = {}
     for line in lines:
@@ -52,7 +57,7 @@ def lay_out(
     slots: list[Slot] = []
     written: dict[str, list[Instant]] | None = None
     if any(seat.policy.per_recipient is not None for seat in seats):
-        written = {}
+        written = {name: sorted(instants) for name, instants in (promised or {}).items()}
     lanes = []
     for seat in seats:
         # A stream for each: one account more or less changes nothing for the others.

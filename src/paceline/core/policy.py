@@ -138,6 +138,11 @@ class Policy:
         """The least that two paced sends are ever apart."""
         return max(self.min_gap_us, self.spacing.low_us if self.spacing is not None else 0)
 
+    @property
+    def longest_gap_us(self) -> int:
+        """The most that is ever drawn."""
+        return max(self.min_gap_us, self.spacing.high_us if self.spacing is not None else 0)
+
     def draw_gap_us(self, rng: Chance) -> int:
         """The gap to keep after a send: drawn from the spacing, never under the least gap."""
         return max(self.min_gap_us, self.spacing.draw(rng) if self.spacing is not None else 0)

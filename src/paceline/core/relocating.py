@@ -1,19 +1,21 @@
-"""Relocating: what is planned against a limit is given the next slot at which it may go.
+"""Relocating: what can not go as it is planned is given the next slot at which it may.
 
 Pure. Everything that offends nobody stays where it is, and what moves only ever moves to later.
-What offends, and whom, is worked out in ``limits.py``.
+What of a plan offends, and whom, is worked out in ``limits.py``; what a gate has just shut out, a
+lane knows.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from paceline.core.durations import Chance
 from paceline.core.instants import DAY, SECOND, Instant, local_text
 from paceline.core.limits import HORIZON_US, Board, Booked
 from paceline.core.model import Ask
+from paceline.core.pacer import HORIZON
 from paceline.core.policy import Policy
 from paceline.core.slots import Never, Seat
 
@@ -25,7 +27,7 @@ KEEPS_ITS_OWN = "it was tried before or sent by hand, and keeps its own instant"
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Everything that offends is in exactly one of the two."""
+    """Everything that has to move is in exactly one of the two."""
 
     slots: dict[int, Instant] = field(default_factory=dict)
     nevers: list[Never] = field(default_factory=list)
@@ -38,7 +40,7 @@ def relocated(
     """The next legal slot of each that offends: hours and windows open, room in its day and week
     beside everything else that is booked, and a gap to both its neighbours."""
     board = Board(seat, booked, slack_us)
-    search, found = _Search(board, rng), Relocation()
+    search, found = _Search(board, board.offending, rng), Relocation()
     for one in board.offending:
         if not one.movable:
             why = KEEPS_ITS_OWN
@@ -52,28 +54,56 @@ def relocated(
     return found
 
 
+def rehoused(
+    seat: Seat,
+    booked: Iterable[Booked],
+    homeless: Sequence[Booked],
+    rng: Chance,
+    *,
+    slack_us: int = 0,
+) -> Relocation:
+    """The next legal slot of each that has lost its own, from the instant at which it is booked on:
+    in the order given, and beside everything else that is booked."""
+    search, found = _Search(Board(seat, booked, slack_us), homeless, rng), Relocation()
+    for one in homeless:
+        slot = search.first_from(one)
+        if isinstance(slot, Never):
+            found.nevers.append(slot)
+        else:
+            found.slots[one.key] = slot
+    return found
+
+
 class _Search:
     """Looks for slots, one after the other, each beside those that were found before."""
 
-    def __init__(self, board: Board, rng: Chance) -> None:
+    def __init__(self, board: Board, moving: Sequence[Booked], rng: Chance) -> None:
         self._board = board
         self._policy = policy = board.seat.policy
         self._rng = rng
         self._interval_us = policy.rate.interval_us if policy.rate is not None else 0
         self._least_us = max(policy.least_gap_us, self._interval_us)
-        self._longest_us = max((self._lasting_us(one.ask) for one in board.offending), default=0)
+        self._longest_us = max((self._lasting_us(one.ask) for one in moving), default=0)
         self._paced = [(one.at, self._lasting_us(one.ask)) for one in board.paced]
         self._lines: dict[tuple[object, ...], Line] = {}
         usage = board.seat.usage
         gap_us = max(usage.gap_us, self._least_us)
         self._paced_at = 0 if usage.last_at is None else usage.last_at + gap_us
 
+    def first_from(self, one: Booked) -> Instant | Never:
+        """Of what takes no room anywhere yet: the first slot from where it is booked on."""
+        at = self._earliest(one.ask, one.at)
+        slot = self._find(one, at, self._gap_us(), at + HORIZON_US, capped=True)
+        if not isinstance(slot, Never):
+            self._board.room.take(self._board.place(slot), one.ask.counted_as, one.ask.parts)
+            if not one.ask.reply:
+                self._add(slot, self._lasting_us(one.ask))
+        return slot
+
     def slot_for(self, one: Booked) -> Instant | Never:
+        """Of what offends: the next slot after its own."""
         room, ask, own = self._board.room, one.ask, self._board.place(one.at)
-        usage = self._board.seat.usage
-        gap_us = max(self._policy.draw_gap_us(self._rng), self._interval_us)
-        at = max(one.at + NEAREST_US, ask.not_before_at, usage.hold_until_at)
-        at = at if ask.reply else max(at, self._paced_at)
+        gap_us, at = self._gap_us(), self._earliest(ask, one.at + NEAREST_US)
         rule, slot = self._board.offends[one.key], None
         if rule == "gap":
             # It has its place in its day already, and so its day has room for it.
@@ -91,12 +121,32 @@ class _Search:
             self._add(slot, self._lasting_us(ask))
         return slot
 
+    def _gap_us(self) -> int:
+        return max(self._policy.draw_gap_us(self._rng), self._interval_us)
+
+    def _earliest(self, ask: Ask, at: Instant) -> Instant:
+        at = max(at, ask.not_before_at, self._board.seat.usage.hold_until_at)
+        return at if ask.reply else max(at, self._paced_at)
+
     def _find(
         self, one: Booked, at: Instant, gap_us: int, ends_at: Instant, *, capped: bool
     ) -> Instant | Never:
+        """After the last slot that one of its like was given: they keep their order, and nobody is
+        squeezed into the gap that was drawn between two of them, unless it is late for all else."""
+        line = self._line_of(one.ask, capped)
+        slot = self._walk(line, one, max(at, line.given_at), gap_us, ends_at, capped=capped)
+        if isinstance(slot, Never) and at < line.given_at:
+            slot = self._walk(line, one, at, gap_us, ends_at, capped=capped)
+        if not isinstance(slot, Never):
+            line.given_at = max(line.given_at, slot)
+        return slot
+
+    def _walk(
+        self, line: Line, one: Booked, at: Instant, gap_us: int, ends_at: Instant, *, capped: bool
+    ) -> Instant | Never:
         """Walks from what is shut to where it opens until nothing is. Each only ever leads on, and
         what is shut for one is written down for all that are like it."""
-        board, ask, line = self._board, one.ask, self._line_of(one.ask, capped)
+        board, ask = self._board, one.ask
         while at <= ends_at:
             at = line.free_from(at, gap_us)
             late = _too_late(ask, at, self._policy)
@@ -119,7 +169,7 @@ class _Search:
         if at <= ends_at:
             return at
         why = f"no room for it within {HORIZON_US // DAY} days"
-        return Never(ask.run_id, one.key, board.offends[one.key], why)
+        return Never(ask.run_id, one.key, board.offends.get(one.key, HORIZON), why)
 
     def _closed_since(self, line: Line, at: Instant, opens_at: Instant, ask: Ask) -> Instant:
         """Since when it has been closed at ``at``, or ``at`` if that is not known.
@@ -183,6 +233,8 @@ class Line:
         self._ends: list[Instant] = []
         self._sent: list[Instant] = []
         """When the last send of each stretch is over, from which a gap is reckoned."""
+        self.given_at: Instant = 0
+        """The last slot that was given here."""
 
     def add(self, at: Instant, lasting_us: int) -> None:
         """A send."""

@@ -24,12 +24,17 @@ class Want(NamedTuple):
     key: int
     ask: Ask
     target: str = ""
+    """Whom it is for: what they were sent under this name is what it has to reckon with."""
     begun: bool = False
     """Whether it was tried before: those go ahead of the others of their run."""
     follows: int | None = None
     """The key of the one before it in the same queue, after which it goes, if that goes."""
     after_us: int = 0
     """How long after that one."""
+    also: tuple[str, ...] = ()
+    """Under which names besides ``target`` others know whom it is for: they count it as well."""
+    new_to: tuple[int, ...] = ()
+    """Accounts that have never written to it; told only of those that may write to nobody new."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def _pieces(template: Template, fields: Mapping[str, str]) -> Iterator[str]:
 
 def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
     """A part with its templates filled in for one target."""
-    if "{" not in part.text and not part.subject and not part.html:
+    if "{" not in part.text and not part.subject and not part.html and not part.values:
         return part
     known = {**fields, "target": address}
     return Part(
@@ -225,6 +225,9 @@ def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
         _one_line(render(part.subject, known)) if part.subject else "",
         render(part.html, known, html=True) if part.html else "",
         part.media,
+        part.template,
+        part.language,
+        tuple((name, render(text, known)) for name, text in part.values),
     )
 
 
@@ -235,6 +238,11 @@ def _one_line(text: str) -> str:
 
 def content_variables(content: Content) -> frozenset[str]:
     """Every field the content's templates need from a target."""
-    sources = [s for part in content.parts for s in (part.text, part.subject, part.html) if s]
-    found = frozenset[str]().union(*(variables(source) for source in sources))
+    found = frozenset[str]().union(*(variables(source) for source in _sources(content)))
     return found - {"target"}
+
+
+def _sources(content: Content) -> Iterator[str]:
+    for part in content.parts:
+        yield from (text for text in (part.text, part.subject, part.html) if text)
+        yield from (text for _, text in part.values)

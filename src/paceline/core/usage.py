@@ -18,7 +18,6 @@ from paceline.core.health import (
     WINDOW_SIZE,
     Window,
     adapted_gap_us,
-    slowed_interval_us,
     throttled_interval_us,
 )
 from paceline.core.holds import NO_HOLDS, Holds, decoded
@@ -93,13 +92,12 @@ class Usage(NamedTuple):
 def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
     """How far the next paced send stays behind the last one.
 
-    The drawn gap, though never under what the policy asks for by now: it may have become stricter
-    since the gap was drawn. Errors and throttles each stretch it; they do not multiply.
+    The drawn gap, as far as the policy could have drawn it as it is by now: it may have become
+    stricter or laxer since. Errors and throttles each stretch it; they do not multiply.
     """
-    low_us = policy.spacing.low_us if policy.spacing is not None else 0
-    drawn_us = max(usage.gap_us, low_us, policy.min_gap_us)
+    drawn_us = max(min(usage.gap_us, policy.longest_gap_us), policy.least_gap_us)
     gap_us = adapted_gap_us(policy, drawn_us, usage.window_of(ask.run_id))
-    slow = usage.throttled_at is not None or usage.holds.ramp is not None
+    slow = usage.throttled_at is not None or bool(usage.holds.ramps)
     if not slow or usage.last_at is None:
         return gap_us
     # Reckoned from the last send and not from now, or the gap would shrink while it is waited for.
@@ -351,9 +349,7 @@ def _slowed_us(usage: Usage, policy: Policy, interval_us: int, at: Instant) -> i
     """An interval as long as the slowest way back makes it."""
     holds = usage.holds
     slowed_us = throttled_interval_us(policy, interval_us, usage.throttled_at, at)
-    if holds is NO_HOLDS or holds.ramp is None:
-        return slowed_us
-    return max(slowed_us, slowed_interval_us(holds.ramp, interval_us, holds.ramp_at, at))
+    return slowed_us if holds is NO_HOLDS else max(slowed_us, holds.slowed_us(interval_us, at))
 
 
 def _rolled(usage: Usage, policy: Policy, at: Instant) -> Usage:

@@ -7,6 +7,7 @@ simulator. Which lanes there are, and the order of time between them, is in ``pl
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from paceline.core.model import Ask, Go, Refuse, Verdict, Wait
 from paceline.core.outcome import accepted
 from paceline.core.pacer import HORIZON, Pacer
 from paceline.core.slots import Rank, Seat, Slot, Want
-from paceline.core.virtual_line import Line
+from paceline.core.virtual_line import NOBODY, SIGNAL, Line
 
 CONCURRENCY = "concurrency"
 """What a delivery waits for while as many as may be under way are: no gate, but as good as one."""
@@ -75,6 +76,7 @@ class Lane:
         "_flights",
         "_frequent",
         "_latency_us",
+        "_nobody_new_until_at",
         "_pacer",
         "_policy",
         "_rng",
@@ -101,7 +103,7 @@ class Lane:
         written: dict[str, list[Instant]] | None,
     ) -> None:
         """What it starts is added to ``slots``; ``written`` is who was written to and when, by
-        whichever lane, and None where nobody asks."""
+        whichever lane, or will be by somebody else, and None where nobody asks."""
         self._seat = seat
         self._policy = seat.policy
         self._pacer = Pacer(seat.policy, seat.standing)
@@ -110,6 +112,7 @@ class Lane:
         self._latency_us = latency_us
         self._slots = slots
         self._frequent = seat.policy.per_recipient is not None
+        self._nobody_new_until_at = seat.usage.holds.newcomers_until_at
         self._written = written
         # As a lane remembers them: the error windows are in the order of the last turns.
         served = {run_id: turn for turn, run_id in enumerate(seat.usage.health, start=1)}
@@ -211,16 +214,23 @@ class Lane:
         """What was chosen before, if that is what would be chosen now.
 
         Nothing was spent here since. Only a run that others share may have gone on meanwhile, or
-        something of it has fallen due that goes ahead; what asks for the same is as good.
+        something of it has fallen due that goes ahead; what asks for the same is as good. Where it
+        matters whom others have written to meanwhile, it is chosen anew.
         """
         choice = self._choice
         if choice is None or choice.at > now or choice.turn is None or choice.want is None:
             return None
-        first = choice.turn.line.first(now)
-        if first is choice.want:
+        if self._frequent:
+            return None
+        first, want = choice.turn.line.first(now, self._bound_to_pass_by(now)), choice.want
+        if first is want:
             return choice
-        same = first is not None and first.ask is choice.want.ask
+        same = first is not None and first.ask is want.ask and first.new_to == want.new_to
         return choice._replace(want=first) if same else None
+
+    def _bound_to_pass_by(self, now: Instant) -> int:
+        """This account, while it may write to nobody new; what it shares is left to the others."""
+        return self._seat.account_id if now < self._nobody_new_until_at else NOBODY
 
     def _take(self, turn: _Turn, want: Want, waited_for: str, now: Instant) -> None:
         turn.line.take(want)
@@ -230,8 +240,9 @@ class Lane:
         ask = want.ask
         self._usage = usages.spend(self._usage, self._policy, ask, now, self._rng)
         self._recover(ask, now)
-        if self._written is not None and not ask.reply:
-            self._written.setdefault(want.target, []).append(now)
+        if self._written is not None:
+            for name in (want.target, *want.also):
+                insort(self._written.setdefault(name, []), now)
         if ask.parts <= 1 and not self._latency_us:
             self._choice = None
             self._note(want, turn, now, now, gate, self._bound_by)
@@ -290,8 +301,8 @@ class Lane:
 
     def _serve(self, turn: _Turn, now: Instant) -> _Choice | None:
         """When a run's next delivery may go from here; None if nothing of it ever may."""
-        line = turn.line
-        while (want := line.first(now)) is not None:
+        line, passing_by = turn.line, self._bound_to_pass_by(now)
+        while (want := line.first(now, passing_by)) is not None:
             ask = self._ask(want)
             verdict = self._verdict(now, ask)
             if isinstance(verdict, Go):
@@ -315,7 +326,10 @@ class Lane:
                 # By then it may have been written to, or its time may be over.
                 return _Choice(until_at, gate)
             return _Choice(until_at, gate, turn, want)
-        due = line.next_due()
+        due = line.next_due(passing_by)
+        if passing_by and line.passed_by(passing_by):
+            over = (self._nobody_new_until_at, SIGNAL)
+            due = over if due is None else min(due, over)
         return None if due is None else _Choice(*due)
 
     def _verdict(self, now: Instant, ask: Ask) -> Verdict:
@@ -331,6 +345,8 @@ class Lane:
     def _ask(self, want: Want) -> Ask:
         """The delivery as the gates see it here, with room for what started ones need yet."""
         ask = want.ask
+        if want.new_to and self._seat.account_id in want.new_to:
+            ask = ask._replace(known=False)
         if self._frequent and self._written and (instants := self._written.get(want.target)):
             ask = ask._replace(contacted=(*ask.contacted, *instants))
         if self._flights and (unsent := sum(flight.left for flight in self._flights)):

@@ -17,11 +17,15 @@ from paceline.core.model import Ask, Content, Wait
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
 from paceline.engine.pooling import LOOK_AGAIN_US, Claims
-from paceline.engine.ports import Delivery, Journal, Run, Tx
+from paceline.engine.ports import Delivery, Journal, Run, Spot, Tx
 
 PAGE = 8
 """Deliveries read ahead at first, and again by a lane that takes its time: they lie in memory."""
 LARGEST_PAGE = 64
+STRETCH = 256
+"""How many of those that are nobody's are passed by at a time, by who may write to nobody new."""
+START: Spot = (-1, 0)
+"""Before everything that waits."""
 QUICK_US = 2 * SECOND
 """A page that is used up sooner is followed by a larger one."""
 SERVED = (RunState.RUNNING, RunState.CANCELLED)
@@ -61,6 +65,8 @@ class RunQueue:
         self._contents: dict[int, Content] = {}
         self.window = parsed_hours(run.window) if run.window else None
         self.served = 0
+        self.begun = False
+        """Whether a firing has sent something from here, as far as this lane knows."""
         self.closing_checked = False
         """Whether the end of the run was looked for since the last delivery was settled here."""
         self._account_id = account_id
@@ -74,6 +80,15 @@ class RunQueue:
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
         self._put_off: Wait | None = None
+        self._passed: Spot = START
+        """Up to where only strangers wait, of those that are nobody's."""
+        self._knowing = False
+        """Whether only those were read last whom the account knows."""
+        self._passing_by: Wait | None = None
+        self.usual: Ask | None = None
+        """What was asked for last: the others of a run mostly ask for the same."""
+        self.shut_until_at: Instant = 0
+        """Until when it was shut as what no longer fits was looked for last: that is done once."""
         self._expected: list[Instant] = []
 
     @property
@@ -109,6 +124,14 @@ class RunQueue:
         self._next_due_at = until_at
         return True
 
+    def pass_by(self) -> None:
+        """Leave a stranger to the others of the pool. One that was taken for somebody we know when
+        it was read is not read again, or that might go on for ever."""
+        delivery = self.first
+        if delivery is not None and delivery.due_at is not None and self._knowing:
+            self._passed = max(self._passed, (delivery.due_at, delivery.id))
+        self.forget()
+
     def put_off(self, verdict: Wait) -> None:
         """Everything that was due was moved to where the verdict says, and waits for that."""
         self.forget()
@@ -116,7 +139,7 @@ class RunQueue:
 
     def waits_for(self, now: Instant) -> Wait | None:
         """What nothing of this run is due for the sake of; None if it is only not due yet."""
-        verdict = self._put_off
+        verdict = self._put_off or self._passing_by
         # Whatever makes something due earlier has the whole agenda read anew; but for what was
         # tried before, and that changes nothing for the others.
         if verdict is None or verdict.until_at is None or verdict.until_at <= now:
@@ -152,28 +175,38 @@ class RunQueue:
         self.contacted = {**self.contacted, target: instants}
         return True
 
-    async def read(self, now: Instant) -> None:
-        """Read the next page."""
+    async def read(self, now: Instant, nobody_new: Wait | None = None) -> None:
+        """Read the next page; ``nobody_new`` is until when, and why, the account writes to nobody
+        it does not know. Such people may be known to others of a pool, and are left to them."""
         assert self._journal is not None, "a queue without a journal only asks"
         quick = 0 <= now - self._read_at < QUICK_US
         self._size = LARGEST_PAGE if quick else PAGE
         self._read_at = now
-        rows, next_due_at, found = await self._journal.read(lambda tx: self._read(tx, now))
+        rows, next_due_at, found = await self._journal.read(
+            lambda tx: self._read(tx, now, nobody_new)
+        )
         self._page = rows[::-1]
+        self._knowing = nobody_new is not None
+        if nobody_new is None:
+            self._passed = START
+        self._passing_by = None if self._passed == START else nobody_new
         while self._expected and (not rows or self._expected[0] <= now):
             heapq.heappop(self._expected)
         self._next_due_at = next_due_at
         self.contacted = found
 
     def _read(
-        self, tx: Tx, now: Instant
+        self, tx: Tx, now: Instant, nobody_new: Wait | None
     ) -> tuple[list[Delivery], Instant | None, Mapping[str, tuple[Instant, ...]]]:
         rows = tx.path.due(self._account_id, self.run.id, now, self._size)
         next_due_at: Instant | None = now
         if not rows:
             next_due_at = tx.path.next_due_at(self._account_id, self.run.id)
             if self._claims is not None:
-                rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
+                if nobody_new is None:
+                    rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
+                else:
+                    rows, next_due_at = self._known(tx, self._claims, now, next_due_at, nobody_new)
         found: Mapping[str, tuple[Instant, ...]] = {}
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
@@ -193,6 +226,26 @@ class RunQueue:
         due = [at for at in (own_at, tx.path.next_pooled_at(self.run.id)) if at is not None]
         return [], min(due, default=None)
 
+    def _known(
+        self, tx: Tx, claims: Claims, now: Instant, own_at: Instant | None, nobody_new: Wait
+    ) -> tuple[list[Delivery], Instant | None]:
+        """The same of those whom the account knows: a stretch at a time, and each stretch once."""
+        seen = tx.path.acquainted(self._account_id, self.run.id, self._passed, now, STRETCH)
+        known = [one for one in seen if one.known]
+        ahead = seen[: seen.index(known[0])] if known else seen
+        if ahead:
+            self._passed = (ahead[-1].due_at, ahead[-1].id)
+        picked = claims.pick(known, self._account_id, now)
+        if picked is not None:
+            return [tx.path.one(picked.id)], now
+        if known:
+            return [], now + LOOK_AGAIN_US
+        if len(seen) == STRETCH:
+            return [], now
+        later_at = tx.path.next_pooled_at(self.run.id, now)
+        due = [own_at, later_at, nobody_new.until_at if self._passed != START else None]
+        return [], min((at for at in due if at is not None), default=None)
+
     def content_of(self, delivery: Delivery) -> Content:
         if delivery.content is not None:
             return Content.from_list(delivery.content)
@@ -208,7 +261,7 @@ class RunQueue:
         """The delivery as the gates see it."""
         run = self.run
         theirs = delivery.recipient_hours
-        return Ask(
+        self.usual = Ask(
             delivery.action,
             len(content.parts) - delivery.parts_done,
             run.id,
@@ -222,6 +275,7 @@ class RunQueue:
             recipient_hours=parsed_hours(theirs) if theirs else None,
             contacted=self.contacted.get(delivery.target, ()) if self.contacted else (),
         )
+        return self.usual
 
 
 class Agenda:
@@ -241,7 +295,7 @@ class Agenda:
         self._queues = {
             run.id: RunQueue(run, account_id, policy, journal, claims)
             for run in runs
-            if run.state in SERVED
+            if is_served(run)
         }
         self._turn = len(served)
         for turn, run_id in enumerate(served, start=1):
@@ -285,6 +339,14 @@ def reserving(ask: Ask, unsent_parts: int) -> Ask:
     return ask._replace(parts=ask.parts + unsent_parts) if unsent_parts else ask
 
 
-def _rank(queue: RunQueue) -> tuple[bool, int, Instant, int]:
+def is_served(run: Run) -> bool:
+    """Whether a lane goes through it. A firing waits until its first message is sent; a campaign
+    that waits is a draft."""
+    return run.state in SERVED or (run.kind == "reminder" and run.state is RunState.WAITING)
+
+
+def _rank(queue: RunQueue) -> tuple[bool, int, Instant, int, int]:
+    """Firings take turns, the one whose window closes first to its end; campaigns share."""
     run = queue.run
-    return (run.kind != "direct", -run.priority, run.closes_at or FAR, queue.served)
+    turn = run.id if run.kind == "reminder" else FAR
+    return (run.kind != "direct", -run.priority, run.closes_at or FAR, turn, queue.served)

@@ -10,18 +10,22 @@ from collections.abc import Iterable, Sequence
 
 from paceline.core.calendar import day_start_of
 from paceline.core.errors import ConflictError, NotFoundError
-from paceline.core.health import WINDOW_SIZE
-from paceline.core.instants import HOUR, Instant
+from paceline.core.instants import HOUR, Instant, local_text
 from paceline.core.outcome import COUNTS_AS_FAILED, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.states import AccountState
-from paceline.engine.ports import Account, Alert, NewAlert, Tx
+from paceline.engine.ports import Account, Alert, Event, Hook, NewAlert, OpenKind, Run, Tx
 from paceline.engine.ports.alerts import Reasons
 
 BREAKER = "campaign.breaker"
 SIGNALLED = "campaign.signal"
 BOUNCES = "account.bounces"
 THROTTLED = "account.throttled"
+MISSED = "reminder.missed"
+UNFINISHED = "reminder.unfinished"
+WEBHOOK_FAILS = "webhook.failing"
+WEBHOOK_SKIPPED = "webhook.skipped"
+WEBHOOK_DISABLED = "webhook.disabled"
 
 OUT_OF_SERVICE = (AccountState.SUSPENDED, AccountState.COOLING_DOWN, AccountState.PAUSED)
 
@@ -33,13 +37,14 @@ QUIET_US = HOUR
 
 
 def campaign_paused(
-    tx: Tx, run_id: int, account: Account, reason: str, now: Instant, *, by_breaker: bool
+    tx: Tx, run_id: int, account: Account, reason: str, now: Instant, *, failed: int
 ) -> None:
-    """A campaign was paused by itself: its breaker tripped, or a signal said so."""
-    kind = BREAKER if by_breaker else SIGNALLED
+    """A campaign was paused by itself: its breaker tripped because so many failed, or, where none
+    did, a signal said so."""
+    kind = BREAKER if failed else SIGNALLED
     campaign = tx.runs.get(run_id).campaign
-    what = "its breaker" if by_breaker else "a signal of the provider"
-    reasons = _failures(tx, account, run_id) if by_breaker else ()
+    what = "its breaker" if failed else "a signal of the provider"
+    reasons = _failures(tx, account, run_id, failed) if failed else ()
     tx.alerts.put(
         NewAlert(
             key=f"{kind}:{run_id}",
@@ -60,21 +65,23 @@ def account_stopped(
     reason: str,
     now: Instant,
     *,
-    breaker_run: int | None = None,
+    failed: tuple[int, int] | None = None,
+    bounced: bool = False,
 ) -> None:
     """An account was paused, suspended or cooled down by itself.
 
-    ``breaker_run`` is the run whose errors paused it, where there is no campaign to be paused.
+    ``failed`` is the run whose errors paused it, and how many they were, where there is no campaign
+    to be paused; ``bounced`` is said where too much of what it sent that day came back.
     """
     kind = f"account.{state}"
     reasons: Reasons = ()
-    if breaker_run is not None:
-        reasons = _failures(tx, account, breaker_run)
-    elif state is AccountState.PAUSED:
+    if failed is not None:
+        reasons = _failures(tx, account, *failed)
+    elif bounced:
         policy = Policy.from_mapping(account.policy, where=account.name)
         today_at = day_start_of(now, policy.day_zone)
         kind, bounces = BOUNCES, (OutcomeKind.BOUNCED,)
-        reasons = _grouped(tx.alerts.reasons(account.id, bounces, since_at=today_at))
+        reasons = grouped(tx.alerts.reasons(account.id, bounces, since_at=today_at))
     tx.alerts.put(
         NewAlert(
             key=f"{kind}:{account.id}",
@@ -94,26 +101,59 @@ def throttled_again(tx: Tx, account: Account, setbacks: int, reason: str, now: I
     tx.alerts.put(NewAlert(key=key, kind=THROTTLED, text=text, account_id=account.id), now)
 
 
-def _failures(tx: Tx, account: Account, run_id: int) -> Reasons:
-    """Why messages of a run failed lately: among as many as the breaker looks at, since somebody
-    last let the run go on with a clean sheet."""
-    breaker = Policy.from_mapping(account.policy, where=account.name).breaker
-    cleared = [
-        alert.cleared_at
-        for alert in tx.alerts.list(with_cleared=True)
-        if alert.run_id == run_id and alert.cleared_at is not None
-    ]
-    failures = tx.alerts.reasons(
-        account.id,
-        COUNTS_AS_FAILED,
-        run_id=run_id,
-        since_at=max(cleared, default=0),
-        latest=WINDOW_SIZE if breaker is None else breaker.window,
-    )
-    return _grouped(failures)
+def firing_missed(tx: Tx, reminder: str, run: Run, told: str, now: Instant) -> None:
+    """A reminder was to fire, and nobody was there; or it was paused."""
+    _about_reminder(tx, MISSED, reminder, run, told, now)
 
 
-def _grouped(counted: Iterable[tuple[str, int]]) -> Reasons:
+def fell_short(tx: Tx, reminder: str, run: Run, told: str, now: Instant) -> None:
+    """A reminder fired and did not reach everybody, or nobody at all."""
+    _about_reminder(tx, UNFINISHED, reminder, run, told, now)
+
+
+def reminder_goes_well(tx: Tx, run: Run, now: Instant) -> None:
+    """A firing reached everybody: what became of those before it is history."""
+    tx.alerts.clear(now, keys=[f"{kind}:{run.campaign_id}" for kind in (MISSED, UNFINISHED)])
+
+
+def _about_reminder(tx: Tx, kind: str, reminder: str, run: Run, told: str, now: Instant) -> None:
+    # One alert for all firings of a reminder: the same trouble every morning is counted.
+    key = f"{kind}:{run.campaign_id}"
+    text = f"reminder {reminder}: {told}"
+    tx.alerts.put(NewAlert(key=key, kind=kind, text=text, run_id=run.id), now)
+
+
+def webhook_fails(tx: Tx, hook: Hook, now: Instant) -> None:
+    """A webhook takes nothing, and has not for a while. What it is to be told waits."""
+    since = local_text(hook.failing_since_at or now, "UTC")
+    text = f"webhook {hook.name} has taken nothing since {since}: {hook.problem}"
+    tx.alerts.put(NewAlert(f"{WEBHOOK_FAILS}:{hook.name}", WEBHOOK_FAILS, text), now)
+
+
+def webhook_skipped(tx: Tx, hook: Hook, event: Event, now: Instant) -> None:
+    """An event was given up. That stays true, so only a person ends this alert."""
+    told = f"webhook {hook.name} has not taken event {event.id} ({event.kind}) for a day"
+    text = f"{told}, and it was given up, as were {hook.skipped} in all: {hook.problem}"
+    tx.alerts.put(NewAlert(f"{WEBHOOK_SKIPPED}:{hook.name}", WEBHOOK_SKIPPED, text), now)
+
+
+def webhook_disabled(tx: Tx, name: str, problem: str, now: Instant) -> None:
+    text = f"webhook {name} is sent nothing any more: {problem}"
+    tx.alerts.put(NewAlert(f"{WEBHOOK_DISABLED}:{name}", WEBHOOK_DISABLED, text), now)
+
+
+def webhook_works(tx: Tx, name: str, now: Instant) -> None:
+    """It has taken an event, or an operator lets it go on."""
+    tx.alerts.clear(now, keys=[f"{kind}:{name}" for kind in (WEBHOOK_FAILS, WEBHOOK_DISABLED)])
+
+
+def _failures(tx: Tx, account: Account, run_id: int, failed: int) -> Reasons:
+    """Why messages of a run failed lately: as many as tripped the breaker."""
+    kinds = COUNTS_AS_FAILED
+    return grouped(tx.alerts.reasons(account.id, kinds, run_id=run_id, latest=failed))
+
+
+def grouped(counted: Iterable[tuple[str, int]]) -> Reasons:
     """The most frequent reasons, and how many others there were."""
     reasons = list(counted)
     told, rest = reasons[:REASONS_TOLD], reasons[REASONS_TOLD:]
@@ -133,8 +173,8 @@ def campaign_goes_on(tx: Tx, run_id: int, now: Instant) -> None:
     tx.alerts.clear(now, run_id=run_id, kinds=(BREAKER, SIGNALLED))
 
 
-def is_quiet(alert: Alert, now: Instant) -> bool:
-    return alert.kind == THROTTLED and alert.last_at <= now - QUIET_US
+def some_quiet(kind: OpenKind, now: Instant) -> bool:
+    return kind.kind == THROTTLED and kind.quietest_at <= now - QUIET_US
 
 
 def clear_quiet(tx: Tx, now: Instant) -> int:
@@ -156,11 +196,14 @@ def concerning(
     tx: Tx, *, account_ids: Sequence[int] = (), run_ids: Sequence[int] = ()
 ) -> list[Alert]:
     """The open alerts about any of these."""
-    return [
-        alert
-        for alert in tx.alerts.list()
-        if alert.account_id in account_ids or alert.run_id in run_ids
-    ]
+    return tx.alerts.about(account_ids, run_ids)
+
+
+def of_campaign(tx: Tx, run_ids: Sequence[int]) -> list[Alert]:
+    """The open alerts about these runs of a campaign, and about the accounts that are to send what
+    waits of them. That another campaign was paused on such an account is not their concern."""
+    found = tx.alerts.about(tx.waiting.accounts(run_ids), run_ids)
+    return [alert for alert in found if alert.run_id is None or alert.run_id in run_ids]
 
 
 def reasons_text(reasons: Reasons) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from paceline.core.address import KINDS, guess_kind, normalise
+from paceline.core.address import KINDS, guess_kind, normalise, understood
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant, parse_instant
 from paceline.core.nearest import did_you_mean
@@ -87,21 +87,25 @@ class Columns:
                 known = did_you_mean(heading, list(header)) or f" (there are: {', '.join(header)})"
                 raise InputError(f"there is no column '{heading}'{known}", key="--map")
             meaning[heading] = name
+        # Of several columns that could be the e-mail address it is the one that is called so, else
+        # the first; the others are fields.
+        exact = {h for h in header if h not in meaning and variable(h) in _USUAL}
+        meaning |= {heading: variable(heading) for heading in exact}
         for heading in header:
-            usual = _MEANING.get(_plain(heading), _variable(heading))
-            # Of two columns that could be the e-mail address the first is; the other is a field.
-            taken = usual in meaning.values() and usual != _variable(heading)
-            meaning.setdefault(heading, _variable(heading) if taken else usual)
+            usual = _MEANING.get(_plain(heading), variable(heading))
+            taken = usual in meaning.values()
+            meaning.setdefault(heading, variable(heading) if taken else usual)
         for name in meaning.values():
             if list(meaning.values()).count(name) > 1:
                 several = " and ".join(f"'{h}'" for h in header if meaning[h] == name)
                 reason = f"the columns {several} would both be {name}"
                 raise InputError(reason, hint="Name one of them another way with --map")
         if not any(name in (*KINDS, ADDRESS) for name in meaning.values()):
-            raise InputError(
-                f"no column is an address; there are: {', '.join(header)}",
-                hint="Say which is what, as in --map email=E-Mail or --map phone=Mobile",
-            )
+            hint = "Say which is what, as in --map email=E-Mail or --map phone=Mobile"
+            if any(guess_kind(heading) in ("email", "phone") for heading in header):
+                hint = "The first line names the columns, as in: email,name"
+            reason = f"no column is an address; there are: {', '.join(header)}"
+            raise InputError(reason, hint=hint)
         return cls(meaning, region, opt_in)
 
     def person(self, line: int, cells: Mapping[str, str]) -> PersonRow:
@@ -114,8 +118,8 @@ class Columns:
             if not text:
                 continue
             if name in KINDS or name == ADDRESS:
-                kind = guess_kind(text) if name == ADDRESS else name
-                addresses.setdefault(kind, Address(kind, normalise(kind, text, self.region)))
+                kind, spelled = self._address(name, text)
+                addresses.setdefault(kind, Address(kind, spelled))
             elif name == SOURCE:
                 source = text
             elif name == AT:
@@ -129,8 +133,14 @@ class Columns:
         reached = tuple(addresses.values())
         return PersonRow(line, reached, fields, source, opted_in_at, self.opt_in)
 
+    def _address(self, name: str, text: str) -> tuple[str, str]:
+        """What kind of address a cell is, and how it is spelled."""
+        if name == ADDRESS:
+            return understood(text, self.region)
+        return name, normalise(name, text, self.region)
 
-def _variable(heading: str) -> str:
+
+def variable(heading: str) -> str:
     """A heading as a template can name it."""
     name = re.sub(r"\W+", "_", heading.strip()).strip("_")
     return f"_{name}" if not name or name[0].isdigit() else name

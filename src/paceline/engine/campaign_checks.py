@@ -12,7 +12,8 @@ from paceline.core.model import Content, Target
 from paceline.core.policy import Policy
 from paceline.core.template import content_variables, render_part
 from paceline.engine.commands.accounts import find as find_account
-from paceline.engine.ports import Account, Providers, Tx
+from paceline.engine.ports import Account, Capabilities, Providers, Tx
+from paceline.engine.routes import route_of
 
 
 def account_named(tx: Tx, name: str) -> Account:
@@ -37,8 +38,15 @@ def check_room(account: Account, action: str, content: Content) -> None:
 
 
 def check_capabilities(
-    account: Account, action: str, content: Content, providers: Providers
+    account: Account,
+    action: str,
+    content: Content,
+    providers: Providers,
+    *,
+    answering: bool = False,
 ) -> None:
+    """Whether the account can send this at all. ``answering`` is somebody who is being talked to,
+    and may be written to as one likes."""
     able = providers.get(account.provider).capabilities_of(account.settings)
     if action not in able.actions:
         known = ", ".join(sorted(able.actions))
@@ -51,6 +59,28 @@ def check_capabilities(
         raise InputError(f"{account.provider} cannot send media from {account.name}", key="parts")
     if action in able.single_part and len(content.parts) > 1:
         raise InputError(f"a {action.replace('_', ' ')} has one part only", key="parts")
+    _check_templates(account, content, able, answering)
+
+
+def _check_templates(
+    account: Account, content: Content, able: Capabilities, answering: bool
+) -> None:
+    for number, part in enumerate(content.parts, start=1):
+        where = f"parts[{number}]"
+        if part.template and not able.templates:
+            raise InputError(
+                f"{account.provider} has no templates, so {account.name} cannot send "
+                f"'{part.template}'",
+                key=f"{where}.template",
+                hint="Write a text instead",
+            )
+        if able.needs_templates and not part.template and not answering:
+            raise InputError(
+                f"{account.provider} lets {account.name} write to people only with a template, "
+                "unless they have written in the last 24 hours",
+                key=where,
+                hint='Name one that is approved: template = "order_ready", language = "en_US"',
+            )
 
 
 def check_steps(account: Account, action: str, steps: int, providers: Providers) -> None:
@@ -77,6 +107,16 @@ def longest_text(accounts: Sequence[Account], action: str, providers: Providers)
     return min(
         (can.longest_text[action] for can in able if action in can.longest_text), default=None
     )
+
+
+def check_addresses(
+    accounts: Sequence[Account], action: str, targets: Sequence[Target], providers: Providers
+) -> None:
+    """Nobody is written to where the channel does not lead: an e-mail to a phone number."""
+    way = route_of(accounts, action, providers)
+    for target in targets:
+        if problem := way.problem(target.address):
+            raise InputError(f"target {target.address} {problem}", key="audience")
 
 
 def check_variables(

@@ -7,11 +7,10 @@ edge. Every complaint names the key.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from paceline.core.address import canonical
 from paceline.core.calendar import day_start_of, next_day_start
 from paceline.core.durations import parse_duration, print_duration
 from paceline.core.errors import InputError
@@ -328,15 +327,3 @@ def refuse_steering(address: str) -> None:
     for letter in address:
         if unicodedata.category(letter) in _STEERING:
             raise InputError(f"the address has a control character in it (U+{ord(letter):04X})")
-
-
-def targets_from(rows: Iterable[Mapping[str, Any]], where: str) -> list[Target]:
-    """Targets from decoded rows: an address, and fields for the templates. Duplicates merge."""
-    targets: dict[str, Target] = {}
-    for number, row in enumerate(rows, start=1):
-        fields = {str(k): "" if v is None else str(v) for k, v in row.items() if k != "address"}
-        address = canonical(str(row.get("address") or ""))
-        if not address:
-            raise InputError(f"row {number} has no address", key=where)
-        targets.setdefault(address, Target(address, fields))
-    return list(targets.values())

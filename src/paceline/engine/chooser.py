@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import structlog
 
 from paceline.core.errors import ProviderError
-from paceline.core.instants import DAY, MINUTE, SECOND, Instant, iso
+from paceline.core.instants import DAY, SECOND, Instant
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.pacer import HORIZON
 from paceline.core.states import AccountState, DeliveryState, RunState
@@ -25,6 +26,7 @@ from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Delivery, Lease, Work
+from paceline.engine.putting_off import by_calendar, put_off, used_up
 from paceline.engine.sender import Sender
 from paceline.engine.settling import Flight
 
@@ -38,16 +40,14 @@ GO = Go()
 PACE_GATES = frozenset({"rate", "spacing"})
 """Gates of an account's own pace."""
 
-CALENDAR_GATES = frozenset({"daily", "weekly", "hours", "window"})
-"""Gates that stay shut for hours or days, for everything of its kind."""
+SENT_OR_NONE = (None, DeliveryState.SENT)
+"""What the step before may be for the next one to follow it."""
+
+STARTING_US = SECOND // 4
+"""When to look again whether there is room to start a firing."""
 
 NEVER_HERE_US = DAY
 """When to look again at a pool of which nothing can ever go from here: limits may change."""
-
-PUT_OFF_US = 2 * MINUTE
-MOST_PUT_OFF = 1_000
-"""What was laid out at its launch has few that are late; a campaign that was not may have very
-many, all due since it was launched, and they wait as they are."""
 
 log = structlog.get_logger("paceline.lane")
 
@@ -92,9 +92,15 @@ class Chooser:
                 # A doubt or a retry may fall due before the gate opens, and waits for no gate.
                 wake_at = earlier(wake_at, queue.expected_at)
                 wake_at = earlier(wake_at, self._wake_for(verdict))
+                if queue.first is None:
+                    # Those that wait for it were put off, and others of the run need not wait.
+                    wake_at = earlier(wake_at, queue.next_due_at)
             else:
                 wake_at = earlier(wake_at, queue.next_due_at)
                 await self._look_for_end(queue)
+        if self._memory.waiting_for is None and (cap := used_up(self._memory, wake_at, now)):
+            self._memory.waiting_for = cap
+            return cap.until_at
         return wake_at
 
     async def _serve(self, queue: RunQueue, now: Instant) -> Go | Wait | None:
@@ -106,19 +112,13 @@ class Chooser:
         memory = self._memory
         if queue.must_read(now):
             await self._outbox.flush(self._sender.flying)
-            await queue.read(now)
+            await queue.read(now, self._memory.nobody_new(now))
         delivery = queue.first
         if delivery is None:
             return queue.waits_for(now)
-        if delivery.state is DeliveryState.UNKNOWN:
-            if memory.account.state is AccountState.SUSPENDED:
-                # Nobody logs in anywhere for an account that was taken out of service.
-                return Wait(None, "status", "account is suspended")
-            await self._resolve(queue, delivery)
-            return GO
-        if queue.run.state is RunState.CANCELLED:
-            await self._cancel(queue, delivery)
-            return GO
+        called_off = queue.run.state is RunState.CANCELLED or delivery.before not in SENT_OR_NONE
+        if called_off or delivery.state is DeliveryState.UNKNOWN:
+            return await self._see_to(queue, delivery)
         content = queue.content_of(delivery)
         ask = queue.ask(delivery, content)
         if memory.usage.holds.newcomers_until_at > now:
@@ -137,16 +137,57 @@ class Chooser:
                 return Wait(None, "frequency", "recipient is being written to")
             if await self._contacted_meanwhile(queue, delivery, now):
                 return GO
-        queue.pop()
-        memory.agenda.served(queue)
         attempt, part = delivery.attempts + 1, delivery.parts_done
         policy_id = memory.account.policy_id
-        await self._set_out(Flight(delivery, content, ask, attempt, part, policy_id, not_before_at))
+        flight = Flight(delivery, content, ask, attempt, part, policy_id, not_before_at)
+        if queue.run.kind == "reminder" and not queue.begun:
+            return await self._set_out_first(queue, flight)
+        queue.pop()
+        memory.agenda.served(queue)
+        await self._set_out(flight)
         return GO
+
+    async def _see_to(self, queue: RunQueue, delivery: Delivery) -> Go | Wait:
+        """Something other than sending it is to be done about a delivery."""
+        if delivery.state is DeliveryState.UNKNOWN:
+            if self._memory.account.state is AccountState.SUSPENDED:
+                # Nobody logs in anywhere for an account that was taken out of service.
+                return Wait(None, "status", "account is suspended")
+            await self._resolve(queue, delivery)
+        elif queue.run.state is RunState.CANCELLED:
+            await self._cancel(queue, delivery)
+        else:
+            # It had been sent when this one was released, and has bounced since.
+            why = f"step {delivery.step - 1} was not delivered: it is {delivery.before}"
+            await self._give_up(queue, delivery, Refuse("step", why))
+        return GO
+
+    async def _set_out_first(self, queue: RunQueue, flight: Flight) -> Go | Wait:
+        """The first message of a firing from here, if there is room for one more to begin."""
+        starts, account_id = self._context.starts, self._memory.account.id
+        if not starts.enter(account_id):
+            return Wait(self._clock.now() + STARTING_US, "start", starts.why)
+        try:
+            await self._begin(queue)
+            queue.pop()
+            self._memory.agenda.served(queue)
+            await self._set_out(flight)
+        finally:
+            starts.leave(account_id)
+        return GO
+
+    async def _begin(self, queue: RunQueue) -> None:
+        """What was waiting is under way now."""
+        queue.begun = True
+        if queue.run.state is RunState.WAITING:
+            run, now = queue.run, self._clock.now()
+            await self._journal.write(partial(lane_writes.start_run, run=run, now=now))
+            queue.run = replace(run, state=RunState.RUNNING)
 
     async def _refuse(
         self, queue: RunQueue, delivery: Delivery, verdict: Refuse, now: Instant
     ) -> Go | Wait:
+        await self._begin(queue)
         if delivery.account_id is None and verdict.gate == HORIZON:
             # It can never go from here, which says nothing about the others of the pool.
             until_at = now + NEVER_HERE_US
@@ -159,8 +200,13 @@ class Chooser:
         self, queue: RunQueue, delivery: Delivery, needed: Ask, verdict: Wait, now: Instant
     ) -> Go | Wait:
         for_itself = self._memory.pacer.waits_alone(now, self._memory.usage, needed, verdict)
-        # A stranger to this account may be none to another one of the pool.
-        if for_itself and not (delivery.account_id is None and verdict.gate == "signal"):
+        pooled = delivery.account_id is None
+        if for_itself and pooled and not needed.known:
+            # A stranger to this account may be none to another one of the pool. It stays where it
+            # is, and from now on only those are read whom the account knows.
+            queue.pass_by()
+            return GO
+        if for_itself and not (pooled and verdict.gate == "signal"):
             await self._step_aside(queue, delivery, verdict)
             return GO
         if verdict.until_at is not None and not queue.put_back(verdict.until_at):
@@ -170,31 +216,18 @@ class Chooser:
     async def _put_off(
         self, queue: RunQueue, verdict: Wait, until_at: Instant, now: Instant
     ) -> None:
-        """Show on the deliveries themselves that they no longer fit, and when they will.
+        """Give what no longer fits slots of its own, and show on it why.
 
         Only for what the calendar forbids: an account's own pace lets them go one by one.
         """
-        if verdict.gate not in CALENDAR_GATES or until_at - now < PUT_OFF_US:
+        if by_calendar(verdict, now) is None:
             return
-        if self._sender.flying:
+        if self._sender.flying or queue.shut_until_at == until_at:
             # What is refused now gives its slot back, and then there is room today.
             return
-        account_id, run_id = self._memory.account.id, queue.run.id
-        reason = verdict.why[:1].upper() + verdict.why[1:]
         await self._outbox.flush(frozenset())
-        moved = await self._write(
-            lambda tx: tx.timetable.put_off(account_id, run_id, until_at, reason, MOST_PUT_OFF)
-        )
-        if moved:
-            queue.put_off(verdict)
-            log.info(
-                "put off",
-                account=self._memory.account.name,
-                run=run_id,
-                deliveries=moved,
-                until=iso(until_at),
-                why=verdict.why,
-            )
+        await put_off(self._journal, self._lease, self._memory, now)
+        queue.shut_until_at = until_at
 
     async def _set_out(self, flight: Flight) -> None:
         if not self._driver.is_open:
@@ -311,6 +344,10 @@ class Chooser:
         )
         if resolution.due_at is not None:
             queue.expect(resolution.due_at)
+        elif resolution.slot_returned:
+            # It does not take its slot again, so there may be room for one that was put off.
+            account_id, now = self._memory.account.id, self._clock.now()
+            await self._write(lambda tx: tx.timetable.recall(account_id, now))
         queue.closing_checked = False
         self._outbox.stale = self._outbox.stale or resolution.slot_returned
 

@@ -11,6 +11,7 @@ from paceline.engine.leases import ProcessLease
 from paceline.engine.observe import Observer
 from paceline.engine.pooling import Claims
 from paceline.engine.ports import Clock, Journal
+from paceline.engine.starts import Starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class LaneContext:
     opening it again, which would come on top of every gap."""
     late: LateCalls = field(default_factory=LateCalls)
     """Calls of this process that were given up and live on."""
+    starts: Starts = field(default_factory=Starts)
+    """Which accounts are about to send the first message of a firing."""
     claims: Claims = field(default_factory=Claims)
     """What the lanes of this process are about to take of what is nobody's."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
-from paceline.engine import alerts
+from paceline.engine import alerts, events
 from paceline.engine.pooling import give_back
 from paceline.engine.ports import Account, Lease, Tx
 
@@ -46,8 +46,7 @@ def suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -
         # would happen again at once, a login each time, so the lane takes a rest.
         tx.lanes.release(lease, tx.now + AWAY_PAUSE_US)
         return
-    text = f"{account.name} is suspended: {reason}"
-    tx.events.add("account.suspended", text, at=now, account_id=account.id)
+    events.account_is(tx, account, AccountState.SUSPENDED, now, reason=reason)
     give_back(tx, account.id, now)
     tx.lanes.release(lease)
     alerts.account_stopped(tx, account, AccountState.SUSPENDED, reason, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
 
@@ -25,6 +25,7 @@ from paceline.engine.ports import (
     Message,
     Provider,
     Providers,
+    Resolver,
     Uploaded,
 )
 
@@ -104,6 +105,10 @@ class LazyDriver:
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         return await _ours((await self.open()).upload(media, content))
+
+    async def resolve(self, message: Message) -> str | Outcome:
+        """Only for drivers whose capabilities say that they resolve."""
+        return await _ours(cast("Resolver", await self.open()).resolve(message))
 
     async def find(self, message: Message, since_at: Instant) -> Found:
         return await _apart((await self.open()).find(message, since_at))

@@ -3,6 +3,10 @@
 They are planned from the beginning, so that the states add up to the total at every instant. What
 has become of the message before is looked up in the store and not remembered, so a crash between a
 message and its follow-up loses nothing: the next look finds both.
+
+That a message was sent may turn out wrong afterwards, when it bounces. What follows it is called
+off then even if it was released already, and until that is written down the intent itself asks
+what the message before has become (``Path.apply``), so it cannot slip out in between.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ log = structlog.get_logger("paceline.steps")
 
 async def follow(journal: Journal, now: Instant) -> None:
     """Advance every run in which something waits for a message that is settled by now."""
-    for run_id in await journal.read(lambda tx: tx.steps.waiting()):
-        advanced = await journal.write(partial(advance, run_id=run_id, now=now))
-        if advanced.released or advanced.skipped:
-            log.info("steps go on", run=run_id, **advanced._asdict())
+    # Some thousands at a time, so that no lane waits long for any of it. What is told of once is
+    # not found again, so this comes to an end.
+    while run_ids := await journal.read(lambda tx: tx.steps.waiting()):
+        for run_id in run_ids:
+            advanced = await journal.write(partial(advance, run_id=run_id, now=now))
+            if advanced.released or advanced.skipped:
+                log.info("steps go on", run=run_id, **advanced._asdict())
 
 
 def advance(tx: Tx, run_id: int, now: Instant) -> Advanced:

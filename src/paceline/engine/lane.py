@@ -216,8 +216,9 @@ class Lane:
 
     async def _snapshot(self, *, begins: bool = False) -> Snapshot:
         now, account_id = self._clock.now(), self._lease.account_id
+        known = None if begins else self._memory.usage
         snapshot = await self._journal.read(
-            lambda tx: take_snapshot(tx, account_id, now, begins=begins)
+            lambda tx: take_snapshot(tx, account_id, now, known=known)
         )
         row = snapshot.row
         if (row.generation, row.owner) != (self._lease.generation, self._lease.process_id):

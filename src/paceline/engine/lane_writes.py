@@ -9,7 +9,8 @@ from paceline.core.errors import LeaseLost
 from paceline.core.instants import Instant
 from paceline.core.model import Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
-from paceline.engine import alerts
+from paceline.engine import alerts, events
+from paceline.engine.people import known_as
 from paceline.engine.pooling import give_back
 from paceline.engine.ports import (
     Account,
@@ -18,6 +19,7 @@ from paceline.engine.ports import (
     LaneUnit,
     Lease,
     LedgerRow,
+    Run,
     Settlement,
     Tx,
     Work,
@@ -39,6 +41,7 @@ __all__ = [
     "park",
     "put_off",
     "reopen",
+    "start_run",
     "tell_owner",
     "with_aftermath",
 ]
@@ -107,17 +110,30 @@ def cancel_if_gone(tx: Tx, account: Account, delivery_id: int, now: Instant) -> 
 
 
 def with_aftermath(
-    tx: Tx, unit: LaneUnit, aftermaths: list[Aftermath], account: Account, now: Instant
+    tx: Tx,
+    unit: LaneUnit,
+    aftermaths: list[tuple[Settlement, Aftermath]],
+    account: Account,
+    now: Instant,
 ) -> LaneResult:
     """Settle, and suspend, pause or suppress in the same transaction."""
     tx.settings.fence()
+    fresh = [after for settlement, after in aftermaths if not _is_written(tx, settlement)]
     (result,) = tx.path.apply([unit])
-    moved = [_carry_out(tx, aftermath, account, now) for aftermath in aftermaths]
+    moved = [_carry_out(tx, aftermath, account, now) for aftermath in fresh]
     # After everything that waits for a lane: who raises the same alert must not have to wait for
     # us while we wait for them.
-    for aftermath, changed in zip(aftermaths, moved, strict=True):
+    for aftermath, changed in zip(fresh, moved, strict=True):
         _alert(tx, aftermath, changed, account, now)
     return result
+
+
+def _is_written(tx: Tx, settlement: Settlement) -> bool:
+    """Whether this very answer was settled before, by a commit of which nobody heard: what follows
+    from it was done with it, and somebody may have put it right since."""
+    said = (settlement.part, settlement.attempt, settlement.settled_at, settlement.outcome.kind)
+    known = tx.ledger.of_delivery(settlement.delivery_id)
+    return any((row.part, row.attempt, row.at, row.outcome) == said for row in known)
 
 
 class _Changed(NamedTuple):
@@ -130,7 +146,9 @@ class _Changed(NamedTuple):
 def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> _Changed:
     """Suppress, stop the account and pause the campaign, as far as it says so."""
     if aftermath.suppress is not None:
-        tx.suppressions.add(aftermath.suppress, aftermath.reason, "bounce", now)
+        # Whoever was erased while the answer was awaited must not come back by it.
+        address = known_as(tx, aftermath.suppress)
+        tx.suppressions.add(address, aftermath.reason, "bounce", now)
     state = paused = None
     event, run_id = aftermath.account_event, aftermath.pause_run
     if run_id is not None and tx.runs.get(run_id).kind == "direct":
@@ -141,8 +159,8 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
             account.id, event, reason=aftermath.reason, until_at=aftermath.until_at
         )
         if state is not None:
-            text = f"{account.name} is {state.replace('_', ' ')}: {aftermath.reason}"
-            tx.events.add(f"account.{state}", text, at=now, account_id=account.id)
+            why, until_at = aftermath.reason, aftermath.until_at
+            events.account_is(tx, account, state, now, reason=why, until_at=until_at)
             tx.lanes.touch(account.id, now)
             give_back(tx, account.id, now)
     if run_id is not None and _pause_run(tx, run_id, aftermath, account, now):
@@ -153,27 +171,26 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
 def _alert(tx: Tx, aftermath: Aftermath, changed: _Changed, account: Account, now: Instant) -> None:
     reason = aftermath.reason
     if changed.account is not None:
-        broken = aftermath.by_breaker and changed.run_id is None
-        breaker_run = aftermath.pause_run if broken else None
-        state = changed.account
-        alerts.account_stopped(tx, account, state, reason, now, breaker_run=breaker_run)
+        # Of single messages an account is stopped for what would have paused their campaign.
+        own, run_id = aftermath.account_event, aftermath.pause_run
+        failed = (run_id, aftermath.failed) if own is None and run_id is not None else None
+        state, bounced = changed.account, own == "pause"
+        alerts.account_stopped(tx, account, state, reason, now, failed=failed, bounced=bounced)
     if changed.run_id is not None:
-        by_breaker = aftermath.by_breaker
-        alerts.campaign_paused(tx, changed.run_id, account, reason, now, by_breaker=by_breaker)
-    if aftermath.setbacks:
+        why, failures = aftermath.run_reason, aftermath.failed
+        alerts.campaign_paused(tx, changed.run_id, account, why, now, failed=failures)
+    if aftermath.setbacks and tx.accounts.get(account.id).removed_at is None:
         alerts.throttled_again(tx, account, aftermath.setbacks, reason, now)
 
 
 def _pause_run(tx: Tx, run_id: int, aftermath: Aftermath, account: Account, now: Instant) -> bool:
-    reason = aftermath.reason
+    reason = aftermath.run_reason
     if tx.runs.move(run_id, "pause", at=now, reason=reason) is None:
         return False
     run = tx.runs.get(run_id)
     tx.campaigns.move(run.campaign_id, "pause", at=now, reason=reason)
-    what = "its breaker" if aftermath.by_breaker else "a signal"
-    text = f"campaign {run.campaign} paused by {what} on {account.name}: {reason}"
-    kind = "campaign.breaker" if aftermath.by_breaker else "campaign.signal"
-    tx.events.add(kind, text, at=now, account_id=account.id, run_id=run_id)
+    by = "breaker" if aftermath.by_breaker else "signal"
+    events.paused_by_itself(tx, run, account, by, reason, now)
     tx.lanes.touch_run(run_id, now)
     return True
 
@@ -226,8 +243,16 @@ def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant)
 
 def reopen(tx: Tx, account_id: int, now: Instant) -> None:
     """The time of a cool-down or of a reached limit is over."""
-    if tx.accounts.move(account_id, "reopen") is not None:
+    state = tx.accounts.move(account_id, "reopen")
+    if state is not None:
+        events.account_is(tx, tx.accounts.get(account_id), state, now)
         alerts.account_goes_on(tx, account_id, now)
+
+
+def start_run(tx: Tx, run: Run, now: Instant) -> None:
+    """The first message of a firing is about to go, from one of its accounts."""
+    if tx.runs.move(run.id, "start", at=now) is not None:
+        events.run_started(tx, run, now)
 
 
 def end_run(tx: Tx, run_id: int, now: Instant) -> Ended | None:
@@ -260,7 +285,8 @@ def park(
         return False
     capped = waiting_for is not None and waiting_for.gate in ("daily", "weekly")
     if waiting_for is not None and capped and account.state is AccountState.ACTIVE:
-        tx.accounts.move(
-            account.id, "reach_limit", reason=waiting_for.why, until_at=waiting_for.until_at
-        )
+        why, until_at = waiting_for.why, waiting_for.until_at
+        state = tx.accounts.move(account.id, "reach_limit", reason=why, until_at=until_at)
+        if state is not None:
+            events.account_is(tx, account, state, tx.now, reason=why, until_at=until_at)
     return True

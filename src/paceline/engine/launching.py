@@ -7,15 +7,15 @@ every limit is asked again before each of them is sent.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from paceline.core.instants import Instant
-from paceline.core.plan import Slot, lay_out
+from paceline.core.plan import Slot
 from paceline.engine import planning
 from paceline.engine.commands import campaigns
 from paceline.engine.commands.freezing import freeze
+from paceline.engine.elsewhere import look_elsewhere
 from paceline.engine.ground import AsTheyMight, gather
 from paceline.engine.people import Unreachable
 from paceline.engine.planning import RunPlan
@@ -43,7 +43,7 @@ def launch(store: Store, name: str, at: Instant, providers: Providers) -> Launch
         campaign = campaigns.launch(tx, name, at)
         tx.timetable.plan(_sorted(plan.slots.values()))
         for others in plan.others.values():
-            tx.timetable.lay(_sorted(others.values()), f"shares its account with {name}")
+            tx.timetable.share(_sorted(others.values()), f"shares its account with {name}")
     return Launched(campaign, plan, unreachable)
 
 
@@ -52,9 +52,9 @@ def lay_anew(store: Store, accounts: Iterable[int], at: Instant, reason: str) ->
     have moved."""
     with store.read() as tx:
         ground = gather(tx, accounts, at, not_before=AsTheyMight(tx, at))
-        layout = lay_out(
-            list(ground.seats.values()), ground.queues, at, random.Random(f"{reason}/{at}")
-        )
+        seed = f"{reason}/{at}"
+        promised = look_elsewhere(tx, ground).promised(seed)
+        layout = planning.laid_out(ground, (), promised, seed=seed)
     by_hand = {run.id for run in ground.runs.values() if run.kind == "direct"}
     slots = _sorted(slot for slot in layout.slots if slot.run_id not in by_hand)
     with store.write() as tx:

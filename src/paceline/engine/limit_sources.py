@@ -1,7 +1,8 @@
 """Where an account's limits come from, and what of them is used up.
 
 Document B's "Limit Source Priority", for every limit: the account's own value, then the policy it
-names in ``paceline.toml``, then the preset behind that, then the default.
+names in ``paceline.toml``, then the preset behind that, then what ``paceline.toml`` says for all,
+then the default.
 """
 
 from __future__ import annotations

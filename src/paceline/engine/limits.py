@@ -14,21 +14,19 @@ from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
 from paceline.core.calendar import day_of, week_start
-from paceline.core.instants import DAY, SECOND, Instant
+from paceline.core.instants import DAY, Instant
 from paceline.core.limits import Booked, Breach, breaches
 from paceline.core.policy import Policy
 from paceline.core.relocating import relocated
 from paceline.core.slots import Never, Seat
 from paceline.core.states import DeliveryState
 from paceline.engine import launching
+from paceline.engine.booking import SLACK_US, booked
 from paceline.engine.ground import Ground, as_they_stand, gather
 from paceline.engine.memory import policy_of
 from paceline.engine.ports import Account, Store, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.verify import Offence, judge_account
-
-SLACK_US = 2 * SECOND
-"""A timetable leaves what would move by a second where it is, so gaps are as exact as that."""
 
 MOST_LAID_ANEW = 20_000
 """How many waiting deliveries a command lays out anew in passing."""
@@ -91,11 +89,11 @@ def check(
 
 def planned(tx: Tx, now: Instant, accounts: Sequence[Account]) -> list[Finding]:
     """What is planned against a limit; what today's ledger has used is counted."""
-    ground, booked = _ground(tx, now, accounts)
+    ground, places = _ground(tx, now, accounts)
     return [
         _as_finding(breach, account.name, ground.seats[account.id].policy)
         for account in accounts
-        for breach in breaches(ground.seats[account.id], booked[account.id], slack_us=SLACK_US)
+        for breach in breaches(ground.seats[account.id], places[account.id], slack_us=SLACK_US)
     ]
 
 
@@ -170,11 +168,11 @@ def fix(
     """Give what is planned against a limit its next legal slot; nothing else moves."""
     with store.read() as tx:
         chosen = tx.accounts.list() if accounts is None else accounts
-        ground, booked = _ground(tx, now, chosen)
+        ground, places = _ground(tx, now, chosen)
     repairs = []
     for account in chosen:
         seat = ground.seats[account.id]
-        repair = _repair(account.name, seat, booked[account.id])
+        repair = _repair(account.name, seat, places[account.id])
         if repair.moves or repair.nevers:
             repairs.append(repair)
         if repair.moves and not dry_run:
@@ -184,17 +182,17 @@ def fix(
     return repairs
 
 
-def _repair(account: str, seat: Seat, booked: Sequence[Booked]) -> Repair:
+def _repair(account: str, seat: Seat, here: Sequence[Booked]) -> Repair:
     # The same draws every time: what a dry run has said is what is done.
-    found = relocated(seat, booked, random.Random(account), slack_us=SLACK_US)
+    found = relocated(seat, here, random.Random(account), slack_us=SLACK_US)
     whys = {
         key: breach.text(seat.policy)
-        for breach in breaches(seat, booked, slack_us=SLACK_US)
+        for breach in breaches(seat, here, slack_us=SLACK_US)
         for key in breach.keys
     }
     moves = [
         Move(one.key, one.at, found.slots[one.key], whys[one.key])
-        for one in booked
+        for one in here
         if one.key in found.slots
     ]
     moves.sort(key=lambda move: (move.to_at, move.delivery_id))
@@ -264,22 +262,16 @@ def _ground(
 ) -> tuple[Ground, dict[int, list[Booked]]]:
     """The accounts as they stand, and what is booked on each."""
     ground = gather(tx, [account.id for account in accounts], now, not_before=as_they_stand)
-    booked: dict[int, list[Booked]] = {account.id: [] for account in accounts}
+    places: dict[int, list[Booked]] = {account.id: [] for account in accounts}
     for queue in ground.queues:
         # What several share is nobody's yet: whoever may send it first takes it.
-        here = booked.get(queue.accounts[0]) if len(queue.accounts) == 1 else None
+        here = places.get(queue.accounts[0]) if len(queue.accounts) == 1 else None
         if here is None:
             continue
         by_hand = ground.runs[queue.run_id].kind == "direct"
         for want in queue.wants:
-            due_at, ask = want.ask.not_before_at, want.ask
-            at = max(due_at, now)
-            if ask.suppressed or (ask.expires_at is not None and ask.expires_at <= at):
-                continue  # It will be skipped, and takes nobody's place.
-            if want.follows is not None:
-                continue  # A later step has no minute until the one before it was sent.
-            if want.key in ground.put_off:
-                continue  # It stands in line behind a gate, and is planned for no minute.
-            rigid = want.begun or by_hand
-            here.append(Booked(want.key, at, ask, not rigid, rigid or due_at <= now))
-    return ground, booked
+            one = booked(want, now, by_hand=by_hand)
+            # What stands in line behind a gate is planned for no minute.
+            if one is not None and want.key not in ground.in_line:
+                here.append(one)
+    return ground, places

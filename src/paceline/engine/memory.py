@@ -18,10 +18,11 @@ from paceline.core.calendar import day_start_of, next_day_start, week_start
 from paceline.core.errors import InputError, LeaseLost
 from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
-from paceline.core.model import Standing, Wait
+from paceline.core.model import Ask, Standing, Wait
 from paceline.core.outcome import Outcome
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
+from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda
@@ -55,7 +56,8 @@ class Snapshot:
     week_at: Instant
     week: Mapping[str, int]
     last_calls: tuple[Instant | None, Instant | None] = (None, None)
-    """Of anything, and of anything but a reply; asked for when the lane begins."""
+    """Of anything, and of anything but a reply: all there are when the lane begins, and those of
+    others, that we were told of, while it goes on."""
     stranded: Stranded = ()
     """What was left in the middle; asked for when the lane begins, in the same breath that showed
     it to be ours, so that a start is one visit to the store."""
@@ -63,7 +65,7 @@ class Snapshot:
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
         return usages.recounted(
-            usages.plausible(known or self._stored(), self.policy, self.now),
+            usages.plausible(self._called(known or self._stored()), self.policy, self.now),
             day_at=self.day_at,
             day=self.day,
             week_at=self.week_at,
@@ -71,10 +73,13 @@ class Snapshot:
         )
 
     def _stored(self) -> Usage:
-        """Usage as it was left. The checkpoint was written with the intent and the call came later;
-        whoever made it may have lost the lane before it could say so, but the ledger knows."""
         checkpoint = self.restored.checkpoint
-        usage = usages.decode(checkpoint) if checkpoint else Usage()
+        return usages.decode(checkpoint) if checkpoint else Usage()
+
+    def _called(self, usage: Usage) -> Usage:
+        """Usage that counts every call. The checkpoint was written with the intent and the call
+        came later; whoever made it may have lost the lane before it could say so, but the ledger
+        knows. And what others have sent may be told at any time."""
         for called_at, reply in zip(self.last_calls, (True, False), strict=True):
             if called_at is not None and called_at > (usage.last_at or 0):
                 usage = usages.started(usage, called_at, self.policy, reply)
@@ -119,7 +124,16 @@ def _parsed(text: str) -> Policy:
     return Policy.from_mapping(json.loads(text))
 
 
-def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = True) -> Snapshot:
+def acquainted(tx: Tx, snapshot: Snapshot, delivery: Delivery, ask: Ask) -> Ask:
+    """The same ask, knowing whether it is a first contact: asked for only while it matters."""
+    held = snapshot.usage().holds.newcomers_until_at > snapshot.now
+    if not held or delivery.reply or delivery.parts_done:
+        return ask
+    account_id = snapshot.restored.account.id
+    return ask._replace(known=tx.deliveries.knows(account_id, delivery.target))
+
+
+def take_snapshot(tx: Tx, account_id: int, now: Instant, *, known: Usage | None = None) -> Snapshot:
     """Read an account's situation, as a lane finds it that begins; one that goes on knows some of
     it by itself. Counting is bounded: only what has a cap is counted."""
     row = tx.lanes.get(account_id)
@@ -139,14 +153,18 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant, *, begins: bool = True)
         day=tx.ledger.counts(account_id, day_at) if capped else {},
         week_at=week_at,
         week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
-        last_calls=_last_calls(tx, restored, policy) if begins else (None, None),
-        stranded=tx.path.stranded(account_id) if begins else (),
+        last_calls=_last_calls(tx, restored, policy, known, now),
+        stranded=tx.path.stranded(account_id) if known is None else (),
     )
 
 
 def _last_calls(
-    tx: Tx, restored: Restored, policy: Policy
+    tx: Tx, restored: Restored, policy: Policy, known: Usage | None, now: Instant
 ) -> tuple[Instant | None, Instant | None]:
+    if known is not None:
+        # Its own calls a lane knows, by whatever clock it has had since. Not those of others.
+        since_at = usages.last_send_not_before(known, policy)
+        return tx.history.last_calls(restored.account.id, since_at, now)
     since_at = 0
     if restored.checkpoint:
         since_at = usages.last_send_not_before(usages.decode(restored.checkpoint), policy)
@@ -183,6 +201,13 @@ class LaneMemory:
         """What a predecessor left in the middle, until stock is taken of it."""
         # The error windows are kept in the order in which their runs were last settled.
         self.refresh(snapshot, journal, known=self.usage, served=list(self.usage.health))
+
+    def nobody_new(self, now: Instant) -> Wait | None:
+        """Why the account writes to nobody it does not know, if that is so, and until when."""
+        until_at, gate = self.usage.holds.newcomers_until_at, SignalGate()
+        if until_at <= now:
+            return None
+        return Wait(until_at, gate.name, gate.reason(now, self.usage, Ask(known=False)))
 
     def refresh(
         self, snapshot: Snapshot, journal: Journal, known: Usage, served: Sequence[int]

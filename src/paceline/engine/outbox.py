@@ -112,7 +112,7 @@ class Outbox:
         """The same where something follows from an outcome beyond its delivery: in the same
         transaction, so that no crash can come between."""
         account, now = self._memory.account, self._context.clock.now()
-        aftermaths = [entry.aftermath for entry in batch if not entry.aftermath.empty]
+        aftermaths = [(e.settlement, e.aftermath) for e in batch if not e.aftermath.empty]
         result = await self._context.journal.write(
             lambda tx: lane_writes.with_aftermath(tx, unit, aftermaths, account, now), alone=True
         )

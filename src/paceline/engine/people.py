@@ -20,6 +20,7 @@ from paceline.core.model import Target
 from paceline.core.nearest import did_you_mean
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.ports import Audience, Contact, Providers, Tx
+from paceline.engine.routes import Route, route_of
 
 ERASURE_KEY = "erasure_key"
 """The setting that holds the secret of the hashes: made once, with the first erasure."""
@@ -29,30 +30,12 @@ CHUNK = 2_000
 _ZONE = "zone"
 """The one field that even an erased target keeps, because its hours are worked out from it."""
 
-_BY_ACTION = {
-    "email": ("email",),
-    "connection_request": ("linkedin",),
-    "inmail": ("linkedin",),
-}
-_BY_CHANNEL = {
-    "email": ("email",),
-    "linkedin": ("linkedin",),
-    "whatsapp": ("phone", "group"),
-}
-_ANYWHERE = ("phone", "group", "linkedin", "other", "email")
-_WORDS = {
-    "email": "e-mail address",
-    "phone": "phone number",
-    "group": "group",
-    "linkedin": "LinkedIn profile",
-    "other": "other address",
-}
-
 
 class Unreachable(NamedTuple):
-    """A member of an audience to whom a campaign cannot write, and why not."""
+    """Somebody of an audience to whom a campaign cannot write, and why not."""
 
-    contact_id: int
+    contact_id: int | None
+    """None for whoever is in a file only."""
     who: str
     why: str
 
@@ -70,11 +53,6 @@ class Reached:
         return {"audience": self.audience.name, "audience_revision": self.audience.revision}
 
 
-def kinds_for(action: str, channel: str) -> tuple[str, ...]:
-    """The kinds of address an action can be sent to, those it prefers first."""
-    return _BY_ACTION.get(action) or _BY_CHANNEL.get(channel) or _ANYWHERE
-
-
 def find_audience(tx: Tx, name: str) -> Audience:
     found = tx.audiences.find(name)
     if found is None:
@@ -86,17 +64,15 @@ def find_audience(tx: Tx, name: str) -> Audience:
     return found
 
 
-def targets_of(tx: Tx, name: str, action: str, channel: str = "") -> Reached:
+def targets_of(tx: Tx, name: str, way: Route) -> Reached:
     """The members of an audience as targets of an action, in their order."""
     audience = find_audience(tx, name)
-    kinds = kinds_for(action, channel)
     targets: list[Target] = []
     unreachable: list[Unreachable] = []
     for _, contact in tx.audiences.members(audience.id):
-        address = _address_of(contact, kinds)
+        address = way.pick({entry.kind: entry.address for entry in contact.addresses})
         if address is None:
-            why = f"has no {' or '.join(_WORDS[kind] for kind in kinds)}"
-            unreachable.append(Unreachable(contact.id, _who(contact), why))
+            unreachable.append(Unreachable(contact.id, _who(contact), way.missing()))
         else:
             targets.append(Target(address, fields_of(contact), contact.id))
     return Reached(audience, targets, unreachable)
@@ -105,10 +81,9 @@ def targets_of(tx: Tx, name: str, action: str, channel: str = "") -> Reached:
 def reached_by(
     tx: Tx, name: str, action: str, accounts: Sequence[str], providers: Providers
 ) -> Reached:
-    """The same for a campaign on these accounts: the first says which channel it is."""
-    account = find_account(tx, accounts[0])
-    channel = providers.get(account.provider).capabilities_of(account.settings).channel
-    return targets_of(tx, name, action, channel)
+    """The same for a campaign on these accounts."""
+    senders = [find_account(tx, account) for account in accounts]
+    return targets_of(tx, name, route_of(senders, action, providers))
 
 
 def revision_now(tx: Tx, settings: Mapping[str, Any]) -> int | None:
@@ -126,11 +101,6 @@ def fields_of(contact: Contact) -> dict[str, str]:
     """What a template may say: the person's own columns, and where they are reached."""
     reached = {address.kind: address.address for address in contact.addresses}
     return reached | dict(contact.fields)
-
-
-def _address_of(contact: Contact, kinds: Sequence[str]) -> str | None:
-    reached = {address.kind: address.address for address in contact.addresses}
-    return next((reached[kind] for kind in kinds if kind in reached), None)
 
 
 def _who(contact: Contact) -> str:

@@ -26,6 +26,7 @@ WORDS = {
     "window": "the campaign's window",
     "status": "the account's state",
     "hold": "the provider's hold",
+    "signal": "a signal's hold",
     "frequency": "the limit per recipient",
     "recipient-hours": "the recipients' hours",
     "not-before": "the start",

@@ -1,4 +1,4 @@
-"""Planning: a campaign that is not stored yet, a draft about to be launched, what is left of a run.
+"""Planning: a campaign that is not stored yet, and a draft about to be launched.
 
 Everything is read in the caller's transaction and nothing is written. Other campaigns on the same
 accounts are laid out together with it, because that is how lanes will serve them: in turns.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import Any
 
 from paceline.core.errors import InputError, NotFoundError
 from paceline.core.hours import Hours
 from paceline.core.instants import MINUTE, Instant
-from paceline.core.model import Ask, Standing, Target, Wait
-from paceline.core.pacer import Pacer
+from paceline.core.model import Standing, Target
 from paceline.core.plan import Layout, Never, Queue, Seat, Slot, lay_out
 from paceline.core.policy import OFF, Policy, merge
 from paceline.core.states import RunState
@@ -29,11 +29,11 @@ from paceline.engine.campaign_checks import (
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.catalogue import Catalogue
 from paceline.engine.commands.accounts import House
+from paceline.engine.elsewhere import look_elsewhere
 from paceline.engine.ground import (
     AsTheyMight,
     Draft,
     Ground,
-    as_they_stand,
     gather,
 )
 from paceline.engine.people import CHUNK, erasure_key, recognise
@@ -67,25 +67,6 @@ class RunPlan:
     """By run and delivery: the new slots of those that share its accounts, but for what was tried
     before or was sent by hand."""
     plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class Eta:
-    """What is left of a campaign, and when it will be done."""
-
-    left: int
-    finish_at: Instant | None
-    """None if nothing of it can go as things stand."""
-    stuck: int
-    """How many can not go, as things stand."""
-    stuck_why: str
-    next_at: Instant | None
-    account: str
-    """Which account will send next."""
-    zone: str
-    """Of that account."""
-    waits_for: str
-    """What that one waits for; empty if it may go now."""
 
 
 # ---------------------------------------------------------------------- not stored yet
@@ -124,7 +105,9 @@ def plan_campaign(
         ground.sit(Seat(-number, limits, Standing(warm_since_at=now)), name)
     targets = _recognised(tx, targets)
     own = queues_of(tx, ground, spec, targets, [ids[name] for name in names])
-    layout = _laid_out(ground, own, seed=spec.name, latency_us=tried.latency_us)
+    people = {target.address: target.contact_id for target in targets}
+    promised = look_elsewhere(tx, ground, people).promised(spec.name)
+    layout = laid_out(ground, own, promised, seed=spec.name, latency_us=tried.latency_us)
     plan = plan_of(
         spec.name,
         now,
@@ -134,7 +117,7 @@ def plan_campaign(
         action=spec.action,
         target_of=lambda key: targets[key % len(targets)].address,
     )
-    moved = _moved(ground, layout, spec.name, tried.latency_us)
+    moved = _moved(ground, layout, promised, spec.name, tried.latency_us)
     return replace(plan, others=moved, latency_us=tried.latency_us)
 
 
@@ -159,7 +142,7 @@ def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:
         raise InputError(
             f"campaign {spec.name} is {known.state} already, and would be counted twice",
             key="name",
-            hint=f"See what is left of it: paceline campaign status {spec.name}",
+            hint=f"See what is left of it: paceline campaign status {quote(spec.name)}",
         )
 
 
@@ -227,7 +210,8 @@ def plan_run(tx: Tx, run_id: int, now: Instant) -> RunPlan:
         drafts.append(draft_of(campaign, run, now))
     ours = tx.waiting.accounts([run_id])
     ground = gather(tx, ours, now, not_before=AsTheyMight(tx, now), extra=drafts)
-    layout = _laid_out(ground, (), seed=campaign.name)
+    promised = look_elsewhere(tx, ground).promised(campaign.name)
+    layout = laid_out(ground, (), promised, seed=campaign.name)
     slots = _slots_of(layout, run_id)
     nevers = tuple(_nevers_of(layout, run_id))
     return RunPlan(
@@ -263,59 +247,26 @@ def _others(ground: Ground, layout: Layout, run_id: int) -> dict[int, dict[int, 
     return found
 
 
-def eta(tx: Tx, campaign: Campaign, now: Instant) -> Eta | None:
-    """What is left of a running campaign; None where nothing moves or nothing is left."""
-    ours = {run.id for run in tx.runs.of_campaign(campaign.id) if run.state is RunState.RUNNING}
-    if not ours or tx.settings.stopped() is not None:
-        return None
-    ground = gather(tx, tx.waiting.accounts(ours), now, not_before=as_they_stand)
-    wants = {
-        want.key: want.ask
-        for queue in ground.queues
-        if queue.run_id in ours
-        for want in queue.wants
-    }
-    if not wants:
-        return None
-    layout = _laid_out(ground, (), seed=campaign.name)
-    slots = [slot for slot in layout.slots if slot.run_id in ours]
-    nevers = [never for never in layout.nevers if never.run_id in ours]
-    first = slots[0] if slots else None
-    return Eta(
-        left=len(wants),
-        finish_at=max((slot.done_at for slot in slots), default=None),
-        stuck=len(nevers),
-        stuck_why=nevers[0].why if nevers else "",
-        next_at=None if first is None else first.at,
-        account="" if first is None else ground.names[first.account_id],
-        zone="UTC" if first is None else ground.seats[first.account_id].policy.day_zone,
-        waits_for="" if first is None else _why(ground, first, wants[first.key]),
-    )
-
-
-def _why(ground: Ground, first: Slot, ask: Ask) -> str:
-    """What the next one waits for, in the pacer's own words.
-
-    That it was planned for then is no reason, as long as there is a better one.
-    """
-    if first.at <= ground.now:
-        return ""
-    seat = ground.seats[first.account_id]
-    pacer = Pacer(seat.policy, seat.standing)
-    for wish in (ask._replace(not_before_at=0), ask):
-        verdict = pacer.verdict(ground.now, seat.usage, wish)
-        if isinstance(verdict, Wait):
-            return verdict.why
-    return "its turn among others on the account"
-
-
 # ---------------------------------------------------------------------- both
 
 
-def _laid_out(ground: Ground, own: Sequence[Queue], *, seed: str, latency_us: int = 0) -> Layout:
+def laid_out(
+    ground: Ground,
+    own: Sequence[Queue],
+    promised: Mapping[str, Sequence[Instant]],
+    *,
+    seed: str,
+    latency_us: int = 0,
+) -> Layout:
     """The same seed draws the same gaps, so that a plan that is asked for twice is the same."""
-    seats, queues = list(ground.seats.values()), [*ground.queues, *own]
-    return lay_out(seats, queues, ground.now, random.Random(seed), latency_us=latency_us)
+    return lay_out(
+        list(ground.seats.values()),
+        [*ground.queues, *own],
+        ground.now,
+        random.Random(seed),
+        latency_us=latency_us,
+        promised=promised,
+    )
 
 
 def _slots_of(layout: Layout, run_id: int) -> list[Slot]:
@@ -326,11 +277,17 @@ def _nevers_of(layout: Layout, run_id: int) -> list[Never]:
     return [never for never in layout.nevers if never.run_id == run_id]
 
 
-def _moved(ground: Ground, layout: Layout, seed: str, latency_us: int) -> tuple[Moved, ...]:
+def _moved(
+    ground: Ground,
+    layout: Layout,
+    promised: Mapping[str, Sequence[Instant]],
+    seed: str,
+    latency_us: int,
+) -> tuple[Moved, ...]:
     """The campaigns that are done later than they would be without this one."""
     if not ground.queues:
         return ()
-    alone = _ends(_laid_out(ground, (), seed=seed, latency_us=latency_us))
+    alone = _ends(laid_out(ground, (), promised, seed=seed, latency_us=latency_us))
     together = _ends(layout)
     return tuple(
         Moved(ground.runs[run_id].campaign, from_at, together[run_id])

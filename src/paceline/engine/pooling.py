@@ -9,9 +9,12 @@ has not begun.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from paceline.core.instants import SECOND, Instant
-from paceline.engine.ports import Account, Delivery, Tx
+from paceline.engine.ports import Account, Delivery, Seen, Tx
+
+Taken = TypeVar("Taken", Delivery, Seen)
 
 SAID_FOR_US = 5 * SECOND
 """How long a lane's word counts: longer than it takes to write an intent."""
@@ -26,7 +29,7 @@ class Claims:
     def __init__(self) -> None:
         self._said: dict[int, tuple[int, Instant]] = {}
 
-    def pick(self, rows: Iterable[Delivery], account_id: int, now: Instant) -> Delivery | None:
+    def pick(self, rows: Iterable[Taken], account_id: int, now: Instant) -> Taken | None:
         """The first of these that no other lane of this process is after."""
         self._said = {
             key: said for key, said in self._said.items() if now < said[1] <= now + SAID_FOR_US

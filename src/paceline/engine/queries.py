@@ -15,11 +15,12 @@ from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda, RunQueue, contacted
+from paceline.engine.arrival import Eta, eta
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
 from paceline.engine.commands.control import STOPPED_AT
-from paceline.engine.memory import Snapshot, take_snapshot
-from paceline.engine.planning import Eta, eta
+from paceline.engine.fleet import held_up
+from paceline.engine.memory import Snapshot, acquainted, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 
@@ -28,7 +29,6 @@ NEXT_FEW = 20
 """How many of a run's next deliveries are looked at for one that is not a doubt."""
 LONGEST_NUMBER = 18
 """Digits of a delivery's number that every database can hold."""
-NOBODY_RUNS = "no Paceline process is running: start one with 'paceline up'"
 GO_ON = "paceline go-on"
 POOLED = "(pool)"
 """In place of an account's name, while a pooled delivery is nobody's yet."""
@@ -55,6 +55,8 @@ class AccountView:
     counts: dict[DeliveryState, int]
     events: list[Event]
     stopped: Stop | None
+    held: str = ""
+    """Why nobody serves its lane, where nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
         counts=counts,
         events=tx.events.latest(account_id=account.id, limit=10),
         stopped=stopped(tx),
+        held=held_up(tx, snapshot.row, snapshot.policy.day_zone),
     )
 
 
@@ -282,14 +285,13 @@ def _ask_of(tx: Tx, run: Run, delivery: Delivery, snapshot: Snapshot, now: Insta
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
         queue.contacted = contacted(tx, [delivery], since_at)
-    ask = queue.ask(delivery, queue.content_of(delivery))
-    if snapshot.usage().holds.newcomers_until_at <= now or delivery.reply or delivery.parts_done:
-        return ask
-    account_id = snapshot.restored.account.id
-    return ask._replace(known=tx.deliveries.knows(account_id, delivery.target))
+    return acquainted(tx, snapshot, delivery, queue.ask(delivery, queue.content_of(delivery)))
 
 
 def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | None) -> list[str]:
+    held = held_up(tx, snapshot.row, snapshot.policy.day_zone)
+    if delivery is not None and delivery.state is DeliveryState.SENDING:
+        return [held] if held else []  # nothing else stops what has started
     found = []
     stopped = tx.settings.stopped()
     if stopped is not None:
@@ -299,8 +301,8 @@ def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | N
         found.append(f"campaign {run.campaign} is {run.state}{told}")
     if delivery is None:
         found.append("nothing waits on this account")
-    if not is_running(tx):
-        found.append(NOBODY_RUNS)
+    if held:
+        found.append(held)
     return found
 
 
@@ -308,8 +310,8 @@ def _cures(
     tx: Tx, account: Account, delivery: Delivery | None, run: Run | None, gates: list[GateView]
 ) -> Iterator[str]:
     if delivery is not None and delivery.state is DeliveryState.UNKNOWN:
-        # Without what became of it, which is asked for: a pasted line must not decide that.
-        yield f"paceline unknown resolve {delivery.id}"
+        # In brackets, so that no shell takes the line as it is: it must not decide by being pasted.
+        yield f"paceline unknown resolve {delivery.id} (--sent, --resend or --failed)"
         return
     if delivery is not None and delivery.state not in (DeliveryState.PLANNED, DeliveryState.READY):
         return
@@ -319,11 +321,6 @@ def _cures(
         yield f"paceline account resume {account.name}"
     if run is not None and run.state in _STEERED:
         yield f"paceline campaign {_STEERED[run.state]} {shlex.quote(run.campaign)}"
-
-
-def is_running(tx: Tx) -> bool:
-    """Whether some process holds a lease, and so may send."""
-    return any(process.lease_until_at > tx.now for process in tx.processes.list())
 
 
 def delivery_number(text: str) -> int | None:
@@ -340,4 +337,9 @@ def delivery_or_account(tx: Tx, text: str, now: Instant) -> Why:
     number = delivery_number(text)
     if number is not None:
         return why_delivery(tx, number, now)
+    if tx.campaigns.find(text) is not None:
+        raise NotFoundError(
+            f"'{text}' is a campaign, and no account",
+            hint=f"See what it waits for: paceline campaign status {shlex.quote(text)}",
+        )
     return why_account(tx, text, now)  # raises, with the nearest name

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from paceline.core.instants import Instant
 from paceline.core.states import CAMPAIGN, DeliveryState, RunState
-from paceline.engine.alerts import campaign_goes_on
+from paceline.engine import events
+from paceline.engine.alerts import campaign_goes_on, fell_short, reminder_goes_well
 from paceline.engine.ports import Run, Tx
+from paceline.engine.summaries import WINDOW_CLOSED, summary
 
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
 
@@ -22,16 +24,32 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
         return None
     total, sent = sum(counts.values()), counts[DeliveryState.SENT]
     event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"
-    state = tx.runs.move(run_id, event, at=now, summary=summary(run, counts))
+    told = summary(tx, run, counts)
+    state = tx.runs.move(run_id, event, at=now, summary=told)
     if state is None:
         return None
     campaign = tx.campaigns.get(run.campaign_id)
-    if (campaign.state, "finish") in CAMPAIGN.table:
+    # A reminder is not over with one of its firings.
+    if run.kind == "campaign" and (campaign.state, "finish") in CAMPAIGN.table:
         tx.campaigns.move(run.campaign_id, "finish", at=now)
-    text = f"{run.campaign}: {summary(run, counts)}"
-    tx.events.add(f"run.{state}", text, at=now, run_id=run_id)
+    events.run_finished(tx, run, state, counts, told, now)
     campaign_goes_on(tx, run_id, now)
+    if run.kind == "reminder":
+        if state is RunState.SUCCESS:
+            reminder_goes_well(tx, run, now)
+        else:
+            fell_short(tx, run.campaign, run, told, now)
     return state
+
+
+def close(tx: Tx, run_id: int, now: Instant) -> RunState | None:
+    """End what its window should have ended: its account was out of service by then, or it was
+    paused, and nobody went through what was left of it."""
+    tx.settings.fence()
+    tx.lanes.touch_run(run_id, now)
+    tx.runs.move(run_id, "start", at=now)
+    tx.deliveries.move_all(run_id, "skip", at=now, reason=WINDOW_CLOSED)
+    return end_if_done(tx, run_id, now)
 
 
 def reopen_for(tx: Tx, delivery_id: int, at: Instant) -> None:
@@ -69,15 +87,3 @@ def _is_done(tx: Tx, run_id: int, counts: dict[DeliveryState, int]) -> bool:
     if any(counts[state] for state in WAITING):
         return False
     return not (counts[DeliveryState.UNKNOWN] and tx.runs.awaiting_proof(run_id))
-
-
-def summary(run: Run, counts: dict[DeliveryState, int]) -> str:
-    """One line for people: what was delivered, and what was not and how often."""
-    total = sum(counts.values())
-    rest = [
-        f"{count} {state}"
-        for state, count in counts.items()
-        if count and state is not DeliveryState.SENT
-    ]
-    told = f" ({', '.join(rest)})" if rest else ""
-    return f"{counts[DeliveryState.SENT]} of {total} delivered{told}"

@@ -17,22 +17,20 @@ import structlog
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.durations import Chance
-from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import AccountState, DeliveryState
-from paceline.core.template import render_part
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
-from paceline.engine.drivers import within_time
+from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.last_look import forbidden
 from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED, LateCall, not_ended
-from paceline.engine.media import Handles
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
-from paceline.engine.ports import Driver, Intent, LaneUnit, Lease, Message
+from paceline.engine.ports import Intent, LaneUnit, Lease, Message
+from paceline.engine.preparing import Desk
 from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock
 
 log = structlog.get_logger("paceline.lane")
@@ -48,7 +46,7 @@ class Sender:
         outbox: Outbox,
         lease: Lease,
         *,
-        driver: Driver,
+        driver: LazyDriver,
         rng: Chance,
         landed: Callable[[], None],
     ) -> None:
@@ -60,7 +58,7 @@ class Sender:
         self._lease = lease
         self._rng = rng
         self._tell_landed = landed
-        self._handles = Handles(memory.account, driver, context.journal, context.clock)
+        self._desk = Desk(memory.account, driver, context.journal, context.clock)
         self._flights: dict[int, Flight] = {}
         self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)
@@ -98,7 +96,7 @@ class Sender:
 
     async def clean_up(self) -> None:
         """Nothing is under way any more, and the lane is about to be given back."""
-        await self._handles.clean_up()
+        await self._desk.handles.clean_up()
         context = self._context
         await context.late.hold_back(self._lease, context.journal, context.clock)
 
@@ -252,7 +250,7 @@ class Sender:
             begun.set_result(None)
         if reason is not None:
             return outcomes.withdrawn(reason)
-        return await self._driver.send(message)
+        return flight.unreachable or await self._driver.send(message)
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """The lease and closing time, checked once more: the commit may have taken long."""
@@ -322,7 +320,7 @@ class Sender:
         memory.usage = settled.usage
         self._outbox.add(settled)
         if flight.handle is not None and outcome.handle_gone:
-            self._handles.forget(flight.content.parts[flight.part].media, flight.handle)
+            self._desk.handles.forget(flight.content.parts[flight.part].media, flight.handle)
         if settled.settlement.state is DeliveryState.SENDING:
             flight.part += 1
             flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)
@@ -337,27 +335,15 @@ class Sender:
 
     async def _prepare(self, flight: Flight) -> Message | None:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""
-        delivery = flight.delivery
-        part = flight.content.parts[flight.part]
-        key = self._context.key(delivery.id, flight.part)
+        key = self._context.key(flight.delivery.id, flight.part)
         if self._context.late.lives(key):
             await self._step_aside(flight)
             return None
-        try:
-            rendered = render_part(part, delivery.target, delivery.fields)
-        except InputError as error:
-            await self._abandon(flight, Outcome(OutcomeKind.REJECTED, str(error)))
+        answer = await self._desk.prepare(flight, key, self._memory.policy.timeout_us)
+        if isinstance(answer, Outcome):
+            await self._abandon(flight, answer)
             return None
-        handle: str | None = None
-        made = self._handles.made
-        if part.media is not None:
-            answer = await self._handles.handle_of(part.media, self._memory.policy.timeout_us)
-            if isinstance(answer, Outcome):
-                await self._abandon(flight, answer)
-                return None
-            handle = answer
-        flight.handle, flight.fresh = handle, self._handles.made > made
-        return Message(key, delivery.target, delivery.action, rendered, handle)
+        return answer
 
     async def _step_aside(self, flight: Flight) -> None:
         """An earlier call may still deliver the very same: nobody sends it a second time."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from paceline.core import usage as usages
+from paceline.core.discretion import discreet
 from paceline.core.durations import print_duration
 from paceline.core.health import (
     WINDOW_SIZE,
@@ -54,6 +55,10 @@ class Flight:
     """The provider's handle of the media that the part was sent with."""
     fresh: bool = False
     """Whether that handle was made for this very attempt."""
+    address: str | None = None
+    """The target as the provider takes it, where it had to be looked up."""
+    unreachable: Outcome | None = None
+    """What looking it up came to, where that was no address."""
     next_part_at: Instant | None = None
     """When the next part may go; ``None`` while one is with the provider."""
 
@@ -109,8 +114,14 @@ class Aftermath(NamedTuple):
     suppress: str | None = None
     setbacks: int = 0
     """How often in a row the provider has asked for less, where that is worth an alert."""
-    by_breaker: bool = False
-    """Whether the run is paused because too many of its messages fail, not by a signal."""
+    failed: int = 0
+    """How many of its messages failed, where the run is paused for that, and not by a signal."""
+    run_reason: str = ""
+    """Why the run is paused: its account may be stopped by the same answer for another reason."""
+
+    @property
+    def by_breaker(self) -> bool:
+        return self.failed > 0
 
     @property
     def empty(self) -> bool:
@@ -149,6 +160,10 @@ def settle(
 ) -> Settled:
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
+    if outcome.reason:
+        # It is about to go further than this message: to accounts, campaigns, alerts.
+        said = discreet(outcome.reason, delivery.target, delivery.fields)
+        outcome = outcome._replace(reason=said)
     old_handle = flight.met_old_handle(outcome)
     known = False
     if old_handle:
@@ -308,7 +323,9 @@ def _aftermath(
         recent = window.last(policy.breaker.window)
         text = f"error rate {recent.failed}/{recent.size} is above {policy.breaker.above}"
         reason = aftermath.reason if aftermath.account_event else text
-        return aftermath._replace(pause_run=delivery.run_id, reason=reason, by_breaker=True)
+        return aftermath._replace(
+            pause_run=delivery.run_id, reason=reason, failed=recent.failed, run_reason=text
+        )
     if delivery.run_id and result.pauses_run:
-        return aftermath._replace(pause_run=delivery.run_id)
+        return aftermath._replace(pause_run=delivery.run_id, run_reason=result.reason)
     return aftermath

@@ -11,7 +11,9 @@ from paceline.core.model import Content, Part, Step
 from paceline.core.template import variables
 from paceline.engine.spec_values import duration_of, refuse_unknown
 
-PART_KEYS = ("text", "subject", "html", "media", "caption")
+TEXT_KEYS = ("text", "subject", "html", "media", "caption")
+TEMPLATE_KEYS = ("template", "language", "values")
+PART_KEYS = (*TEXT_KEYS, *TEMPLATE_KEYS)
 STEP_KEYS = ("after", "parts")
 
 
@@ -69,7 +71,12 @@ def parts_of(raw: Mapping[str, Any], key: str) -> Iterable[Part]:
 
 
 def _part(entry: Mapping[str, Any]) -> Part:
-    texts = {key: entry.get(key, "") for key in PART_KEYS}
+    if "template" in entry:
+        return _template(entry)
+    for key in ("language", "values"):
+        if key in entry:
+            raise InputError("only a template has this", key=key, hint='Add template = "…"')
+    texts = {key: entry.get(key, "") for key in TEXT_KEYS}
     for key, value in texts.items():
         if not isinstance(value, str):
             raise InputError("must be a text", key=key)
@@ -90,6 +97,48 @@ def _part(entry: Mapping[str, Any]) -> Part:
     if not texts["text"] and not texts["html"]:
         raise InputError("needs a text or a media file", key="text")
     return Part("text", text=texts["text"], subject=texts["subject"], html=texts["html"])
+
+
+def _template(entry: Mapping[str, Any]) -> Part:
+    """A text that the provider has; a file beside it is what it shows above the text."""
+    for key in TEXT_KEYS:
+        if key in entry and key != "media":
+            raise InputError("a template has its own text", key=key, hint="Fill its blanks: values")
+    for key in ("template", "language"):
+        name = entry.get(key)
+        if not isinstance(name, str) or not re.fullmatch(r"\w{1,512}", name):
+            example = "order_ready" if key == "template" else "en_US"
+            raise InputError("must be a name", key=key, hint=f'As in {key} = "{example}"')
+    media = entry.get("media")
+    if media is not None and not (isinstance(media, str) and media):
+        raise InputError("must be a text", key="media")
+    return Part(
+        "template",
+        media=media,
+        template=entry["template"],
+        language=entry["language"],
+        values=tuple(_values(entry.get("values", []))),
+    )
+
+
+def _values(raw: object) -> Iterable[tuple[str, str]]:
+    """What goes into the blanks: a list where they are numbered, a table where they have names."""
+    named = isinstance(raw, Mapping)
+    if isinstance(raw, Mapping):
+        pairs = [(str(name), text) for name, text in raw.items()]
+    elif isinstance(raw, list):
+        pairs = [("", text) for text in raw]
+    else:
+        raise InputError("must be a list of texts, or a table of them", key="values")
+    for number, (name, text) in enumerate(pairs, start=1):
+        key = f"values.{name}" if named else f"values[{number}]"
+        if not isinstance(text, str) or not text.strip():
+            raise InputError("must be a text, and not empty", key=key)
+        try:
+            variables(text)
+        except InputError as error:
+            raise InputError(error.reason, key=key) from None
+        yield name, text
 
 
 def _bare(key: str) -> str:

@@ -25,6 +25,7 @@ from paceline.core.errors import (
 )
 from paceline.core.instants import MINUTE, SECOND
 from paceline.engine import taking
+from paceline.engine.bell import Bell
 from paceline.engine.chance import Draws
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
@@ -40,6 +41,8 @@ from paceline.engine.leases import (
 )
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Work
+from paceline.engine.running import Running
+from paceline.engine.starts import FIRE_CONCURRENCY, Starts
 from paceline.engine.taking import Taking
 
 log = structlog.get_logger("paceline.supervisor")
@@ -59,25 +62,7 @@ class SupervisorOptions:
     """How long a stop waits for messages under way."""
     max_lanes: int = 10_000
     park_after_us: int = 2 * MINUTE
-
-
-@dataclass(slots=True)
-class _Running:
-    account: Account
-    lane: Lane
-    ended: asyncio.Task[None]
-    killed: bool = False
-    over: bool = False
-    """The lane itself has ended; what is still under way puts its end on record."""
-
-    def kill(self) -> bool:
-        """End the lane at once. Giving it back afterwards must not be cut short, or nobody could
-        ever take it again while this process lives."""
-        if self.killed or self.over:
-            return False
-        self.killed = True
-        self.ended.cancel()
-        return True
+    fire_concurrency: int = FIRE_CONCURRENCY
 
 
 class Supervisor:
@@ -102,11 +87,12 @@ class Supervisor:
         self._lease = ProcessLease(journal, clock, options.name)
         self._taking = Taking(journal, self._lease)
         self._context: LaneContext
-        self._running: dict[int, _Running] = {}
+        self._running: dict[int, Running] = {}
         self._crashes = CrashBook()
         self._side: list[asyncio.Future[None]] = []
         self._watched_us = 0
         self._house = Housekeeping(journal)
+        self._bell = Bell(journal, providers)
         self._steps = ClockSteps(clock)
         self._nudge = asyncio.Event()
         self._took = asyncio.Event()
@@ -181,6 +167,7 @@ class Supervisor:
             observer=self._observer,
             instance=instance,
             park_after_us=self._options.park_after_us,
+            starts=Starts(self._options.fire_concurrency),
         )
 
     async def _until_renewal(self) -> None:
@@ -231,10 +218,17 @@ class Supervisor:
         process_id, limit = self._lease.process_id, self._options.max_lanes
         try:
             await self._taking.make_sure(self._running)
-            due, next_wake_at, now = await self._journal.read(
-                lambda tx: (tx.lanes.due(process_id, limit), tx.lanes.next_wake_at(), tx.now)
+            due, next_wake_at, rings, now = await self._journal.read(
+                lambda tx: (
+                    tx.lanes.due(process_id, limit),
+                    tx.lanes.next_wake_at(),
+                    self._bell.look(tx),
+                    tx.now,
+                )
             )
             await self._attend(due)
+            if await self._bell.ring(rings.due):
+                self.nudge()
         except SchemaMismatch:
             raise
         except StoreError as error:
@@ -242,8 +236,8 @@ class Supervisor:
             log.warning("store failed", error=str(error))
             return poll_us
         # A wake that lies behind us belongs to a lane we have no room for: it waits its turn.
-        waking = next_wake_at is not None and next_wake_at > now
-        return min(poll_us, next_wake_at - now) if waking and next_wake_at else poll_us
+        wakes_us = [at - now for at in (next_wake_at, rings.next_at) if at is not None and at > now]
+        return min([poll_us, *wakes_us])
 
     async def _attend(self, due: list[LaneRow]) -> None:
         """Wake what runs here, and take the rest: many at once, for each commit takes its time."""
@@ -281,7 +275,7 @@ class Supervisor:
         lane = Lane(self._context, row, account.name, driver, rng)
         lease = Lease(account.id, self._lease.process_id, row.generation)
         ended = asyncio.ensure_future(self._look_after(lane, driver, lease, account))
-        self._running[account.id] = _Running(account, lane, ended)
+        self._running[account.id] = Running(account, lane, ended)
         self._took.set()
         self._observer.lanes_running(len(self._running))
         if self._stop.is_set():  # it was being taken when the stop came

@@ -13,8 +13,9 @@ from paceline.core.model import Ask, Target
 from paceline.core.plan import Queue, Want
 from paceline.engine.agenda import FAR, parsed_hours
 from paceline.engine.campaign_spec import CampaignSpec, Timing
-from paceline.engine.ground import Ground, contacts_of, person_of
+from paceline.engine.ground import Ground
 from paceline.engine.ports import Tx
+from paceline.engine.recipients import Recipients
 
 OURS = 0
 """The run of a campaign that is not stored."""
@@ -34,27 +35,27 @@ def queues_of(
         opens_at=opens_at,
         closes_at=closes_at,
     )
-    share = 1 if spec.assignment == "pooled" else len(ids)
-    lines: list[list[Want]] = [[] for _ in range(share)]
-    sequence = _Sequence(spec, len(targets))
-    asks = _asks(tx, ground, spec, targets, plain)
+    pooled = spec.assignment == "pooled"
+    shares = [tuple(ids)] if pooled else [(account_id,) for account_id in ids]
+    lines: list[list[Want]] = [[] for _ in shares]
+    people = {target.address: target.contact_id for target in targets}
+    recipients = Recipients(tx, ground.seats.values(), ground.now, people)
+    sequence = _Sequence(spec, len(targets), recipients)
+    asks = _asks(tx, spec, targets, plain, recipients)
     starts = timing.starts(ground.now, len(targets))
     for number, (target, ask, start_at) in enumerate(zip(targets, asks, starts, strict=True)):
-        lines[number % share] += sequence.wants(number, target, ask, start_at)
+        share = number % len(shares)
+        lines[share] += sequence.wants(number, target, ask, start_at, shares[share])
     rank = (True, -spec.priority, closes_at or FAR)
-    if spec.assignment == "pooled":
-        return [Queue(OURS, rank, lines[0], tuple(ids))]
-    return [Queue(OURS, rank, line, (ids[n],)) for n, line in enumerate(lines)]
+    return [Queue(OURS, rank, line, share) for line, share in zip(lines, shares, strict=True)]
 
 
 def _asks(
-    tx: Tx, ground: Ground, spec: CampaignSpec, targets: Sequence[Target], plain: Ask
+    tx: Tx, spec: CampaignSpec, targets: Sequence[Target], plain: Ask, recipients: Recipients
 ) -> Iterator[Ask]:
     """What each target's messages ask for; for most of them that is one and the same value."""
-    addresses = [target.address for target in targets]
-    people = {t.address: t.contact_id for t in targets if t.contact_id is not None}
-    suppressed = tx.waiting.suppressed(addresses)
-    contacted = contacts_of(tx, ground, addresses, people)
+    suppressed = tx.waiting.suppressed([target.address for target in targets])
+    contacted = recipients.contacted
     in_zone: dict[str, Ask] = {}
     for target in targets:
         ask = plain
@@ -75,20 +76,24 @@ def _asks(
 class _Sequence:
     """The messages that one target gets: the first, and what follows it."""
 
-    def __init__(self, spec: CampaignSpec, count: int) -> None:
+    def __init__(self, spec: CampaignSpec, count: int, recipients: Recipients) -> None:
         self._count = count
+        self._recipients = recipients
         self._expire_after_us = spec.expire_after_us
         self._parts = [len(content.parts) for content in spec.contents]
         self._waits_us = [0, *(step.after_us for step in spec.steps)]
         self._known: dict[tuple[int, Instant], tuple[Ask, list[Ask]]] = {}
 
-    def wants(self, number: int, target: Target, ask: Ask, start_at: Instant) -> Iterator[Want]:
-        person = person_of(target.address, target.contact_id)
+    def wants(
+        self, number: int, target: Target, ask: Ask, start_at: Instant, accounts: tuple[int, ...]
+    ) -> Iterator[Want]:
+        person, also = self._recipients.names(target.address, target.contact_id)
+        new_to = self._recipients.new_to(target.address, accounts)
         follows: int | None = None
         steps = zip(self._asks(ask, start_at), self._waits_us, strict=True)
         for step, (wanted, after_us) in enumerate(steps):
             key = number + step * self._count
-            yield Want(key, wanted, person, False, follows, after_us)
+            yield Want(key, wanted, person, False, follows, after_us, also, new_to)
             follows = key
 
     def _asks(self, ask: Ask, start_at: Instant) -> list[Ask]:

@@ -24,7 +24,7 @@ from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
 from paceline.engine.agenda import RunQueue, contacted
-from paceline.engine.memory import Snapshot, policy_of, take_snapshot
+from paceline.engine.memory import Snapshot, acquainted, policy_of, take_snapshot
 from paceline.engine.ports import Account, LedgerRow, Run, Tx
 from paceline.engine.ports.history import IMPORTED
 
@@ -146,7 +146,7 @@ def _opens_at(tx: Tx, snapshot: Snapshot, run: Run, now: Instant) -> Instant | N
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
         queue.contacted = contacted(tx, due, since_at)
-    ask = queue.ask(due[0], queue.content_of(due[0]))
+    ask = acquainted(tx, snapshot, due[0], queue.ask(due[0], queue.content_of(due[0])))
     verdict = Pacer(policy, snapshot.standing).verdict(now, snapshot.usage(), ask)
     if isinstance(verdict, Wait):
         return verdict.until_at

@@ -123,13 +123,15 @@ class Accounts(Subject):
         until_at: Instant | None = None,
     ) -> AccountState | None:
         state = next_state(self._connection, accounts, ACCOUNT, account_id, event)
-        if state is not None:
-            self._connection.execute(
-                update(accounts)
-                .where(accounts.c.id == account_id)
-                .values(state=state.value, state_reason=storable(reason), state_until_at=until_at)
-            )
-        return state
+        if state is None:
+            return None
+        # What was removed stands as it was: an answer that comes late stops nobody any more.
+        changed = self._connection.execute(
+            update(accounts)
+            .where(accounts.c.id == account_id, accounts.c.removed_at.is_(None))
+            .values(state=state.value, state_reason=storable(reason), state_until_at=until_at)
+        )
+        return state if changed.rowcount else None
 
 
 class Policies(Subject):

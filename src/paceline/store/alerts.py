@@ -7,11 +7,22 @@ from builtins import list as list_of
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import func, or_, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from paceline.core.instants import Instant
-from paceline.engine.ports.alerts import Alert, NewAlert
+from paceline.engine.ports.alerts import Alert, NewAlert, OpenKind
 from paceline.store.base import Subject, dump, storable
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import alerts, ledger
 
 _OPEN = "cleared_at IS NULL"
@@ -71,10 +82,18 @@ class Alerts(Subject):
         return None if row is None else _alert(row)
 
     def list(self, *, with_cleared: bool = False, limit: int = 1000) -> list_of[Alert]:
-        statement = select(*_COLUMNS).order_by(alerts.c.last_at.desc(), alerts.c.id.desc())
-        if not with_cleared:
-            statement = statement.where(text(_OPEN))
-        return [_alert(row) for row in self._connection.execute(statement.limit(limit))]
+        found = (_EVER if with_cleared else _OPENED).run(self._context, most=limit)
+        return [_alert(row) for row in found.fetchall()]
+
+    def about(self, account_ids: Collection[int], run_ids: Collection[int]) -> list_of[Alert]:
+        concerned = or_(
+            alerts.c.account_id.in_(sorted(account_ids)), alerts.c.run_id.in_(sorted(run_ids))
+        )
+        statement = select(*_COLUMNS).where(text(_OPEN), concerned).order_by(*_LATEST_FIRST)
+        return [_alert(row) for row in self._connection.execute(statement)]
+
+    def kinds(self) -> list_of[OpenKind]:
+        return [OpenKind(*row) for row in _KINDS.run(self._context).fetchall()]
 
     def clear(
         self,
@@ -84,6 +103,7 @@ class Alerts(Subject):
         account_id: int | None = None,
         run_id: int | None = None,
         kinds: Sequence[str] = (),
+        keys: Sequence[str] = (),
         quiet_since_at: Instant | None = None,
     ) -> int:
         statement = update(alerts).where(text(_OPEN)).values(cleared_at=at)
@@ -96,6 +116,8 @@ class Alerts(Subject):
                 statement = statement.where(column == wanted)
         if kinds:
             statement = statement.where(alerts.c.kind.in_(kinds))
+        if keys:
+            statement = statement.where(alerts.c.key.in_(keys))
         if quiet_since_at is not None:
             statement = statement.where(alerts.c.last_at <= quiet_since_at)
         return self._connection.execute(statement).rowcount
@@ -115,6 +137,7 @@ class Alerts(Subject):
                 ledger.c.account_id == account_id,
                 ledger.c.intent_at >= since_at,
                 ledger.c.kind == "outcome",
+                ledger.c.outcome.in_(sorted(kinds)),
             )
             .order_by(ledger.c.intent_at.desc())
             .limit(latest)
@@ -125,7 +148,6 @@ class Alerts(Subject):
         number = func.count()
         statement = (
             select(found.c.reason, found.c.outcome, number)
-            .where(found.c.outcome.in_(sorted(kinds)))
             .group_by(found.c.reason, found.c.outcome)
             .order_by(number.desc(), found.c.reason)
         )
@@ -133,43 +155,88 @@ class Alerts(Subject):
         return [(reason or outcome, count) for reason, outcome, count in rows_found]
 
     def untold(self, now: Instant, *, again_us: int, abandoned_us: int) -> list_of[Alert]:
-        statement = (
-            select(*_COLUMNS)
-            .where(
-                text(_OPEN),
-                or_(
-                    alerts.c.told_at.is_(None),
-                    (alerts.c.last_at > alerts.c.told_at) & (alerts.c.told_at <= now - again_us),
-                ),
-                _nobody_tells(now, abandoned_us),
-            )
-            .order_by(alerts.c.id)
+        asked = _bounds(now, again_us, abandoned_us)
+        return [_alert(row) for row in _UNTOLD.run(self._context, **asked).fetchall()]
+
+    def set_out(
+        self, alert_ids: Collection[int], now: Instant, *, again_us: int, abandoned_us: int
+    ) -> list_of[Alert]:
+        asked = _bounds(now, again_us, abandoned_us)
+        ours = _SET_OUT.run(
+            self._context, **asked, telling=now, ids=listed(self._context, alert_ids)
         )
-        return [_alert(row) for row in self._connection.execute(statement)]
+        return sorted((_alert(row) for row in ours.fetchall()), key=lambda alert: alert.id)
 
-    def set_out(self, alert: Alert, now: Instant, *, abandoned_us: int) -> bool:
-        statement = (
-            update(alerts)
-            .where(
-                alerts.c.id == alert.id,
-                text(_OPEN),
-                alerts.c.told_at.is_not_distinct_from(alert.told_at),
-                _nobody_tells(now, abandoned_us),
-            )
-            .values(telling_at=now)
+    def told(self, alert_ids: Collection[int], at: Instant | None) -> None:
+        _TOLD.run(self._context, told=at, ids=listed(self._context, alert_ids))
+
+
+def _bounds(now: Instant, again_us: int, abandoned_us: int) -> dict[str, Instant]:
+    return {
+        "again_before": now - again_us,
+        "abandoned_before": now - abandoned_us,
+        "beyond": now + abandoned_us,
+    }
+
+
+def _is_untold() -> ColumnElement[bool]:
+    """Never told, or happened again since and told long ago; and nobody is telling it: nobody has
+    set out, or it was too long ago. What lies far ahead was written by a wrong clock, what lies
+    ahead a little by one that is not quite the same as ours."""
+    told_at, telling_at = alerts.c.told_at, alerts.c.telling_at
+    again = and_(alerts.c.last_at > told_at, told_at <= bindparam("again_before"))
+    nobody_tells = or_(
+        telling_at.is_(None),
+        telling_at <= bindparam("abandoned_before"),
+        telling_at > bindparam("beyond"),
+    )
+    return and_(text(_OPEN), or_(told_at.is_(None), again), nobody_tells)
+
+
+_LATEST_FIRST = (alerts.c.last_at.desc(), alerts.c.id.desc())
+_EVER = Prepared(
+    lambda _: select(*_COLUMNS).order_by(*_LATEST_FIRST).limit(bindparam("most", type_=BigInteger))
+)
+_OPENED = Prepared(
+    lambda _: (
+        select(*_COLUMNS)
+        .where(text(_OPEN))
+        .order_by(*_LATEST_FIRST)
+        .limit(bindparam("most", type_=BigInteger))
+    )
+)
+_KINDS = Prepared(
+    lambda _: (
+        select(
+            alerts.c.kind,
+            func.min(alerts.c.last_at),
+            func.max(alerts.c.told_at),
+            func.max(alerts.c.telling_at),
         )
-        return self._connection.execute(statement).rowcount == 1
-
-    def told(self, alert_id: int, at: Instant | None) -> None:
-        changes: dict[str, Instant | None] = {"telling_at": None}
-        if at is not None:
-            changes["told_at"] = at
-        self._connection.execute(update(alerts).where(alerts.c.id == alert_id).values(**changes))
-
-
-def _nobody_tells(now: Instant, abandoned_us: int) -> Any:
-    telling_at = alerts.c.telling_at
-    return or_(telling_at.is_(None), telling_at <= now - abandoned_us, telling_at > now)
+        .where(text(_OPEN))
+        .group_by(alerts.c.kind)
+        .order_by(alerts.c.kind)
+    )
+)
+_UNTOLD = Prepared(lambda _: select(*_COLUMNS).where(_is_untold()).order_by(alerts.c.id))
+_SET_OUT = Prepared(
+    lambda on_postgresql: (
+        update(alerts)
+        .where(_is_untold(), among(alerts.c.id, "ids", on_postgresql=on_postgresql))
+        .values(telling_at=bindparam("telling"))
+        .returning(*_COLUMNS)
+    )
+)
+_TOLD = Prepared(
+    lambda on_postgresql: (
+        update(alerts)
+        .where(among(alerts.c.id, "ids", on_postgresql=on_postgresql))
+        .values(
+            telling_at=None,
+            told_at=func.coalesce(bindparam("told", type_=BigInteger), alerts.c.told_at),
+        )
+    )
+)
 
 
 def _alert(row: Any) -> Alert:

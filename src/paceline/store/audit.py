@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, s
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
+from paceline.engine.ports.audit import Moment
 from paceline.engine.ports.history import IMPORTED
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import CallFacts
@@ -31,6 +32,14 @@ LEFT JOIN ledger i ON i.delivery_id = d.id AND i.part = ? AND i.attempt = d.atte
     AND i.kind = 'intent'
 WHERE d.id = ?
 """
+
+_ROWS = "SELECT delivery_id, part, attempt, kind FROM ledger"
+_STANDINGS = """
+SELECT a.id, a.state, l.generation, a.removed_at IS NOT NULL
+FROM accounts a JOIN lanes l ON l.account_id = a.id
+"""
+_RUNS = "SELECT id, state FROM runs"
+_CHECKPOINTS = "SELECT account_id, checkpoint FROM usage WHERE checkpoint IS NOT NULL"
 
 
 class Audit(Subject):
@@ -154,6 +163,22 @@ class Audit(Subject):
             settled=bool(row[11]),
         )
 
+    def moment(self) -> Moment:
+        cursor = self._context.cursor()
+        rows = [(d, part, attempt, kind) for d, part, attempt, kind in self._all(cursor, _ROWS)]
+        accounts = {
+            account_id: (state, generation, bool(removed))
+            for account_id, state, generation, removed in self._all(cursor, _STANDINGS)
+        }
+        runs, checkpoints = (dict(self._all(cursor, asked)) for asked in (_RUNS, _CHECKPOINTS))
+        return Moment(rows, accounts, runs, checkpoints)
+
+    @staticmethod
+    def _all(cursor: Any, statement: str) -> list[Any]:
+        cursor.execute(statement)
+        found: list[Any] = cursor.fetchall()
+        return found
+
 
 def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
     """Shapes that no sequence of steps leads to, each with the words that describe it."""
@@ -177,6 +202,8 @@ def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
     beyond = exists().where(
         ledger.c.delivery_id == deliveries.c.id, ledger.c.attempt > deliveries.c.attempts
     )
+    before = deliveries.alias("before")
+    unaware = exists().where(before.c.id == deliveries.c.after_id, ~before.c.awaited)
     return [
         ("but still due", and_(deliveries.c.due_at.is_not(None), ~waiting)),
         (
@@ -190,4 +217,8 @@ def _impossible() -> list[tuple[str, ColumnElement[bool]]]:
         ("but the ledger has no intent of its last attempt", and_(attempted, ~intent)),
         ("but the ledger has attempts it does not know of", beyond),
         ("but nobody holds its lane", and_(state == DeliveryState.SENDING.value, unheld)),
+        (
+            "but the message before it does not know that it waits",
+            and_(state == DeliveryState.PLANNED.value, unaware),
+        ),
     ]

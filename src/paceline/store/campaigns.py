@@ -6,12 +6,13 @@ from builtins import list as list_of
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, exists, func, select, update
+from sqlalchemy import Select, bindparam, exists, func, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
 from paceline.core.states import CAMPAIGN, RUN, CampaignState, DeliveryState, RunState
 from paceline.engine.ports.records import Campaign, Run, RunKind
+from paceline.engine.ports.reminders import Firing, Undelivered
 from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
 from paceline.store.moves import next_state
@@ -71,6 +72,16 @@ class Campaigns(Subject):
             statement = statement.where(campaigns.c.state == state.value)
         return [rows.campaign(row) for row in self._connection.execute(statement)]
 
+    def set_content(
+        self,
+        campaign_id: int,
+        content: list_of[dict[str, Any]],
+        settings: Mapping[str, Any],
+    ) -> None:
+        statement = update(campaigns).where(campaigns.c.id == campaign_id)
+        values = {"content": dump(content), "settings": dump(dict(settings))}
+        self._connection.execute(statement.values(values))
+
     def set_settings(self, campaign_id: int, settings: Mapping[str, Any]) -> None:
         statement = update(campaigns).where(campaigns.c.id == campaign_id)
         self._connection.execute(statement.values(settings=dump(dict(settings))))
@@ -106,6 +117,7 @@ class Runs(Subject):
         closes_at: Instant | None = None,
         priority: int = 0,
         state: RunState = RunState.WAITING,
+        firing: Firing | None = None,
         at: Instant,
     ) -> Run:
         statement = (
@@ -120,6 +132,8 @@ class Runs(Subject):
                 priority=priority,
                 reason="",
                 summary="",
+                content=dump(firing.content) if firing else None,
+                fired_for=firing.fired_for if firing else None,
                 created_at=at,
                 started_at=at if state is RunState.RUNNING else None,
                 finished_at=at if state in RUN_OVER else None,
@@ -186,6 +200,24 @@ class Runs(Subject):
     def idle(self) -> list_of[int]:
         return [row[0] for row in _IDLE.run(self._context).fetchall()]
 
+    def overdue(self, closed_before_at: Instant) -> list_of[int]:
+        found = _OVERDUE.run(self._context, closed_before_at=closed_before_at)
+        return [row[0] for row in found.fetchall()]
+
+    def undelivered(self, run_id: int) -> list_of[Undelivered]:
+        count = func.count().label("n")
+        by = (deliveries.c.account_id, deliveries.c.state, deliveries.c.reason)
+        statement = (
+            select(*by, count)
+            .where(deliveries.c.run_id == run_id, deliveries.c.state != DeliveryState.SENT.value)
+            .group_by(*by)
+            .order_by(count.desc(), *by)
+        )
+        return [
+            Undelivered(account_id, DeliveryState(state), reason, n)
+            for account_id, state, reason, n in self._connection.execute(statement)
+        ]
+
     def awaiting_proof(self, run_id: int) -> bool:
         statement = (
             select(deliveries.c.id)
@@ -217,6 +249,18 @@ def _idle(_: bool) -> Select[Any]:
 
 
 _IDLE = Prepared(_idle)
+_UNDER_WAY = (RunState.WAITING, RunState.RUNNING, RunState.PAUSED)
+_OVERDUE = Prepared(
+    lambda _: (
+        select(runs.c.id)
+        .where(
+            runs.c.closes_at.is_not(None),
+            runs.c.closes_at < bindparam("closed_before_at"),
+            runs.c.state.in_([rows.spelled(state) for state in _UNDER_WAY]),
+        )
+        .order_by(runs.c.id)
+    )
+)
 
 
 def select_runs() -> Select[Any]:

@@ -10,19 +10,19 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import select
 
 from paceline.core.errors import NotFoundError
 from paceline.core.instants import Instant
 from paceline.engine.ports.people import Address, Contact
+from paceline.store import blotting
 from paceline.store.base import Cursor, Subject, array, chunks, columns, dump, storable
-from paceline.store.schema import addresses, alerts, deliveries, events, ledger
+from paceline.store.schema import addresses
 
 PEOPLE_KEY = 0x7061_6365_0002
 """The advisory lock over people: shared by whoever creates deliveries, exclusive to changes."""
 
 CHUNK = 2_000
-BLOTTED = 500
 
 _CONTACT = (
     "c.id, c.fields, c.opt_in_source, c.opt_in_at, c.created_at, c.changed_at, c.erased_at, "
@@ -184,49 +184,7 @@ class Contacts(People):
     def blot_out(
         self, delivery_ids: Sequence[int], contact_id: int, renamed: Mapping[str, str]
     ) -> None:
-        self._context.unhurried()
-        for some in chunks(delivery_ids, BLOTTED):
-            self._blot_out(some, contact_id, renamed)
-        # Alerts gather what providers said of many deliveries; there are never many of them.
-        for before, after in renamed.items():
-            for told in (alerts.c.text, alerts.c.reasons):
-                self._connection.execute(
-                    update(alerts)
-                    .where(told.contains(before, autoescape=True))
-                    .values({told.name: func.replace(told, before, after)})
-                )
-
-    def _blot_out(
-        self, delivery_ids: list[int], contact_id: int, renamed: Mapping[str, str]
-    ) -> None:
-        statement = select(
-            deliveries.c.id, deliveries.c.target, deliveries.c.content, deliveries.c.reason
-        ).where(deliveries.c.id.in_(delivery_ids))
-        values = [
-            {
-                "number": number,
-                "target": renamed.get(target, target),
-                "fields": "{}",
-                "content": None if content is None else dump(_blotted(json.loads(content))),
-                "reason": _without(reason, renamed),
-                "contact_id": contact_id,
-            }
-            for number, target, content, reason in self._connection.execute(statement)
-        ]
-        self._connection.execute(
-            update(deliveries).where(deliveries.c.id == bindparam("number")), values
-        )
-        # Providers repeat the address in what they answer.
-        for before, after in renamed.items():
-            for table, told in ((ledger, ledger.c.reason), (events, events.c.text)):
-                self._connection.execute(
-                    update(table)
-                    .where(
-                        table.c.delivery_id.in_(delivery_ids),
-                        told.contains(before, autoescape=True),
-                    )
-                    .values({told.name: func.replace(told, before, after)})
-                )
+        blotting.blot_out(self._context, delivery_ids, contact_id, renamed)
 
 
 def contacts_from(found: Iterable[Sequence[Any]]) -> dict[int, Contact]:
@@ -250,14 +208,3 @@ def contacts_from(found: Iterable[Sequence[Any]]) -> dict[int, Contact]:
         )
         for number, values in people.items()
     }
-
-
-def _blotted(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many parts as there were, which say nothing."""
-    return [{"kind": "text", "text": "(erased)"} for _ in content]
-
-
-def _without(text: str, renamed: Mapping[str, str]) -> str:
-    for before, after in renamed.items():
-        text = text.replace(before, after)
-    return text

@@ -55,6 +55,7 @@ _NEW_COLUMNS = (
     "account_id",
     "contact_id",
     "step",
+    "awaited",
     "position",
     "target",
     "fields",
@@ -166,6 +167,9 @@ class Deliveries(Subject):
             "provider_id": storable_or_none(provider_id),
         }
         values |= {key: value for key, value in optional.items() if value is not None}
+        if event == "bounce":
+            # Whoever was told that it is sent must hear that it is not.
+            values["awaited"] = True
         _move(tuple(values)).run(self._context, moved_id=delivery_id, **values)
         tally: Tally = {}
         tally_move(tally, owner or NOBODY, run_id, before, state.value)
@@ -370,6 +374,7 @@ def _values(new: NewDelivery, at: Instant) -> tuple[Any, ...]:
         new.account_id,
         new.contact_id,
         new.step,
+        new.awaited,
         new.position,
         new.target,
         dump(dict(new.fields)) if new.fields else "{}",

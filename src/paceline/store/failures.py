@@ -36,9 +36,9 @@ _REFUSED_LOGIN = re.compile(
 )
 
 _SQLITE_WORDS = {
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; does the folder exist, and may we write there?",
-    sqlite3.SQLITE_READONLY: "cannot be written to",
-    sqlite3.SQLITE_PERM: "cannot be written to",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; may we read it, and write into its folder?",
+    sqlite3.SQLITE_READONLY: "cannot be written to; may we change it, and write into its folder?",
+    sqlite3.SQLITE_PERM: "cannot be written to; may we change it, and write into its folder?",
     sqlite3.SQLITE_NOTADB: "is not a database",
     sqlite3.SQLITE_CORRUPT: "is damaged",
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full",

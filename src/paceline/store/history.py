@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, case, func, select, update
 
 from paceline.core.instants import Instant
+from paceline.core.model import REPLY
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.history import IMPORTED, PastMessage
 from paceline.store.base import Tally
 from paceline.store.contacts import People
+from paceline.store.prepared import Prepared
 from paceline.store.rows import LEDGER_NAMES
-from paceline.store.schema import runs
+from paceline.store.schema import ledger, runs
 
 SENT = DeliveryState.SENT.value
 ACCEPTED = OutcomeKind.ACCEPTED.value
@@ -36,6 +38,18 @@ _LEDGER = (
         *("bigint", "int", "int", "text", "bigint", "bigint", "text", "bigint", "bigint"),
         *("bigint", "int", "bigint", "bigint", "text", "text", "text", "text", "bigint"),
     ),
+)
+
+
+_LAST_CALLS = Prepared(
+    lambda _: select(
+        func.max(ledger.c.intent_at), func.max(case((ledger.c.action != REPLY, ledger.c.intent_at)))
+    ).where(
+        ledger.c.account_id == bindparam("account_id"),
+        ledger.c.intent_at >= bindparam("since_at"),
+        ledger.c.intent_at <= bindparam("until_at"),
+        ledger.c.code == IMPORTED,
+    )
 )
 
 
@@ -66,6 +80,17 @@ class History(People):
         counted = Counter(message.account_id for message in fresh)
         self._count(run_id, counted)
         return dict(counted)
+
+    def last_calls(
+        self, account_id: int, since_at: Instant, until_at: Instant
+    ) -> tuple[Instant | None, Instant | None]:
+        found = _LAST_CALLS.run(
+            self._context, account_id=account_id, since_at=since_at, until_at=until_at
+        ).fetchone()
+        any_at: Instant | None
+        paced_at: Instant | None
+        any_at, paced_at = found
+        return any_at, paced_at
 
     def _fresh(self, messages: Sequence[PastMessage]) -> list[PastMessage]:
         """Those that nobody has told us of before, each once."""

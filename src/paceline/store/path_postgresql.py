@@ -10,7 +10,8 @@ of the statement that changes the row:
 * lanes are locked and runs read FOR SHARE: a takeover or a pause is an UPDATE of that very row, and
   waits. A row that was waited for is read again as it is now, so the answer is never an old one.
 * deliveries are guarded in the UPDATE's own condition, which is also evaluated again after a wait.
-  Suppressions are read by its snapshot, which the fence has made young enough.
+  Suppressions are read by its snapshot, which the fence has made young enough; so is the message
+  that a later step follows, whose account's lane is the same and is held.
 
 A statement has one snapshot, taken before it waits for anything. So what is waited for and what
 relies on it are never in the same statement: the fence, the lanes and the rest come one after the
@@ -35,6 +36,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import LaneUnit
 from paceline.store.base import Context, Cursor, array, columns, storable
 from paceline.store.path import (
+    FOLLOWS_A_SENT_ONE,
     INTENT_NAMES,
     MAY_SETTLE_FROM,
     MUST_NOT_START,
@@ -142,8 +144,9 @@ w AS MATERIALIZED (
     SELECT *, %s::text AS source FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::bigint[],
         %s::bigint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS w ({INTENT_NAMES})
 )"""
-_IS_WISHED = """d.id = w.delivery_id AND d.account_id = w.account_id AND d.run_id = w.run_id
-AND d.state = w.source AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)"""
+_IS_WISHED = f"""d.id = w.delivery_id AND d.account_id = w.account_id AND d.run_id = w.run_id
+AND d.state = w.source AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+AND {FOLLOWS_A_SENT_ONE}"""
 _APPENDED = f"""
 INSERT INTO ledger ({INTENT_NAMES}, kind, intent_at, slots, code, reason)
 SELECT {INTENT_NAMES}, 'intent', at, 1, '', '' FROM passed RETURNING delivery_id

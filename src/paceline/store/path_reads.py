@@ -11,7 +11,7 @@ from typing import ClassVar
 from sqlalchemy import bindparam, or_, select
 
 from paceline.core.instants import Instant
-from paceline.engine.ports.path import Restored
+from paceline.engine.ports.path import Restored, Seen, Spot
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, LedgerRow
 from paceline.store import rows
@@ -21,6 +21,7 @@ from paceline.store.campaigns import select_runs
 from paceline.store.prepared import Prepared
 from paceline.store.schema import (
     CONTROL,
+    IN_FLIGHT,
     SIGNALS,
     UNSETTLED,
     accounts,
@@ -37,7 +38,9 @@ _NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
 # With LIMIT the look is taken once for each row. As EXISTS it may be planned as a table of all
 # that are suppressed, and then a claim costs as much as that list is long.
 _DELIVERY = f"""
-SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE s.address = d.target LIMIT 1) IS NOT NULL
+SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE s.address = d.target LIMIT 1) IS NOT NULL,
+    CASE WHEN d.after_id IS NOT NULL
+        THEN (SELECT p.state FROM deliveries p WHERE p.id = d.after_id) END AS has_become
 FROM deliveries d
 """
 _DUE = f"""SELECT * FROM ({_DELIVERY}
@@ -50,13 +53,31 @@ _BEGUN_AND_FRESH = f"{_DUE % ('>', 'begun')} UNION ALL {_DUE % ('=', 'fresh')}"
 _NEXT_DUE = """
 SELECT min(due_at) FROM deliveries WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL
 """
+# In all the words of the queue's index: PostgreSQL does not see that nothing is left to be sorted
+# where there is no account, and would go through all that are due for every message.
+_NOBODYS_ORDER = "ORDER BY d.account_id, d.run_id, d.due_at, d.id"
 _POOLED = f"""{_DELIVERY}
 WHERE d.account_id IS NULL AND d.run_id = ? AND d.due_at IS NOT NULL AND d.due_at <= ?
-ORDER BY d.due_at, d.id LIMIT {{limit}}
+{_NOBODYS_ORDER} LIMIT {{limit}}
 """
 _NEXT_POOLED = """
-SELECT min(due_at) FROM deliveries WHERE account_id IS NULL AND run_id = ? AND due_at IS NOT NULL
+SELECT min(due_at) FROM deliveries
+WHERE account_id IS NULL AND run_id = ? AND due_at IS NOT NULL AND due_at > ?
 """
+# Each look follows an index of its own and ends at the first one found; a stretch begins right
+# behind the last, in the order of the queue's index, however many are due at the same instant.
+_KNOWS = """
+(SELECT 1 FROM deliveries k WHERE k.target = d.target AND k.account_id = ? AND {which} LIMIT 1)
+IS NOT NULL
+"""
+_ACQUAINTED = f"""
+SELECT d.due_at, d.id, {_KNOWS.format(which="k.sent_at IS NOT NULL")}
+OR {_KNOWS.format(which=IN_FLIGHT.replace("deliveries.", "k."))}
+FROM deliveries d
+WHERE d.account_id IS NULL AND d.run_id = ? AND d.due_at IS NOT NULL AND d.due_at <= ?
+AND (d.due_at, d.id) > (?, ?) {_NOBODYS_ORDER} LIMIT {{limit}}
+"""
+_ONE = f"{_DELIVERY} WHERE d.id = ?"
 _STRANDED = f"{_DELIVERY} WHERE d.account_id = ? AND d.state = 'sending' ORDER BY d.id"
 _OPEN_INTENT = f"""
 SELECT {rows.LEDGER_NAMES} FROM ledger i
@@ -114,6 +135,8 @@ class Queries:
     next_due: str
     pooled: str
     next_pooled: str
+    acquainted: str
+    one: str
     stranded: str
     open_intent: str
 
@@ -124,6 +147,8 @@ class Queries:
             _NEXT_DUE,
             _POOLED,
             _NEXT_POOLED,
+            _ACQUAINTED,
+            _ONE,
             _STRANDED,
             _OPEN_INTENT,
         )
@@ -169,8 +194,20 @@ class PathReads(Subject):
         found = self._all(limited(self.queries.pooled, limit), (run_id, until_at))
         return [rows.delivery(row) for row in found]
 
-    def next_pooled_at(self, run_id: int) -> Instant | None:
-        self._cursor.execute(self.queries.next_pooled, (run_id,))
+    def acquainted(
+        self, account_id: int, run_id: int, behind: Spot, until_at: Instant, limit: int
+    ) -> list[Seen]:
+        query = limited(self.queries.acquainted, limit)
+        self._cursor.execute(query, (account_id, account_id, run_id, until_at, *behind))
+        found = self._cursor.fetchall()
+        return [Seen(due_at, number, bool(known)) for due_at, number, known in found]
+
+    def one(self, delivery_id: int) -> Delivery:
+        (found,) = self._all(self.queries.one, (delivery_id,))
+        return rows.delivery(found)
+
+    def next_pooled_at(self, run_id: int, after_at: Instant = -1) -> Instant | None:
+        self._cursor.execute(self.queries.next_pooled, (run_id, after_at))
         due_at: Instant | None = self._cursor.fetchone()[0]
         return due_at
 

@@ -18,6 +18,7 @@ from paceline.store import rows
 from paceline.store.base import storable
 from paceline.store.bulk import Bulk, fetch_gathered, gathered
 from paceline.store.path import (
+    FOLLOWS_A_SENT_ONE,
     INTENT_NAMES,
     MAY_SETTLE_FROM,
     MUST_NOT_START,
@@ -105,6 +106,7 @@ _BEFORE_INTENDING = gathered(
     f"""
 SELECT id, account_id, run_id, state, attempts, parts_done FROM deliveries d WHERE id {_NAMED}
 AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+AND {FOLLOWS_A_SENT_ONE}
 """,
     6,
 )

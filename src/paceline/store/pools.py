@@ -7,14 +7,16 @@ an account that cannot go on, lives here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import insert, select, update
 
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.pools import NOBODY
-from paceline.store.base import Subject, Tally
+from paceline.store.base import Subject, Tally, chunks
 from paceline.store.schema import deliveries, run_accounts
+
+CHUNK = 500
 
 
 class Pools(Subject):
@@ -43,6 +45,30 @@ class Pools(Subject):
             .order_by(run_accounts.c.run_id)
         )
         return list(self._connection.execute(statement).scalars())
+
+    def hand_over(self, account_id: int, run_id: int, owners: Mapping[int, int]) -> dict[int, int]:
+        self._context.hold_lanes([account_id, *owners.values()])
+        ready, given = DeliveryState.READY.value, Counter[int]()
+        by_owner: dict[int, list[int]] = {}
+        for delivery_id, owner in sorted(owners.items()):
+            by_owner.setdefault(owner, []).append(delivery_id)
+        for owner, delivery_ids in sorted(by_owner.items()):
+            for chunk in chunks(delivery_ids, CHUNK):
+                statement = update(deliveries).where(
+                    deliveries.c.id.in_(chunk),
+                    deliveries.c.run_id == run_id,
+                    deliveries.c.account_id == account_id,
+                    deliveries.c.state == ready,
+                    deliveries.c.parts_done == 0,
+                )
+                given[owner] += self._connection.execute(
+                    statement.values(account_id=owner)
+                ).rowcount
+        self._context.open_counters((owner, run_id) for owner in by_owner)
+        tally: Tally = {(account_id, run_id, ready): -given.total()}
+        tally |= {(owner, run_id, ready): count for owner, count in given.items()}
+        self._context.add_counts(tally)
+        return dict(given)
 
     def give_back(self, account_id: int) -> list[int]:
         self._context.hold_lanes([account_id])

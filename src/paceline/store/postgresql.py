@@ -141,6 +141,10 @@ class PostgresqlStore:
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("ANALYZE deliveries, counters, runs, lanes, ledger"))
 
+    def wipe(self) -> bool:
+        # Old versions of a row lie in its table until the server's own vacuum comes by.
+        return True
+
     def close(self) -> None:
         while (connection := _taken(self._idle)) is not None:
             connection.close()

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, literal, literal_column
+from sqlalchemy import ColumnElement, exists, func, literal, literal_column, select
 
 from paceline.core.errors import NotFoundError
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
@@ -102,14 +102,21 @@ RUN = (
     runs.c.opens_at,
     runs.c.closes_at,
     runs.c.priority,
-    campaigns.c.content,
+    func.coalesce(runs.c.content, campaigns.c.content),
     runs.c.reason,
     runs.c.started_at,
     runs.c.finished_at,
     runs.c.summary,
     exists(literal(1)).where(run_accounts.c.run_id == runs.c.id).label("pooled"),
+    runs.c.fired_for,
 )
-DELIVERY = (*(deliveries.c[name] for name in DELIVERY_NAMES.split(", ")), IS_SUPPRESSED)
+_earlier = deliveries.alias("earlier")
+BEFORE = select(_earlier.c.state).where(_earlier.c.id == deliveries.c.after_id).scalar_subquery()
+DELIVERY = (
+    *(deliveries.c[name] for name in DELIVERY_NAMES.split(", ")),
+    IS_SUPPRESSED,
+    BEFORE.label("has_become"),
+)
 LANE = tuple(lanes.c)
 PROCESS = tuple(processes.c)
 LEDGER = tuple(ledger.c[name] for name in LEDGER_NAMES.split(", "))
@@ -177,6 +184,7 @@ def run(row: Row) -> Run:
         finished_at=row[13],
         summary=row[14],
         pooled=bool(row[15]),
+        fired_for=row[16],
     )
 
 
@@ -189,6 +197,8 @@ def delivery(row: Row) -> Delivery:
     values[8] = bool(row[8])
     values[9] = _STATES[row[9]]
     values[22] = bool(row[22])
+    if row[23] is not None:
+        values[23] = _STATES[row[23]]
     return Delivery._make(values)
 
 
@@ -213,7 +223,9 @@ def media_of(row: Row) -> Media:
 
 
 def event(row: Row) -> Event:
-    return Event(*row)
+    values = list(row)
+    values[7] = json.loads(row[7])
+    return Event(*values)
 
 
 def spelled(state: StrEnum) -> ColumnElement[str]:

@@ -1,4 +1,4 @@
-"""Settings, the emergency stop with its fence, and the events operators read."""
+"""Settings, and the emergency stop with its fence."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 from sqlalchemy import select, update
 
 from paceline.core.errors import InputError, StoreError
-from paceline.core.instants import Instant
-from paceline.engine.ports.records import Event
-from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
-from paceline.store.schema import CONTROL, events, settings
+from paceline.store.schema import CONTROL, settings
 
 FENCE_KEY = 0x7061_6365_0001
 """The advisory lock of the fence: shared by every group of intents, exclusive to commands.
@@ -69,41 +66,6 @@ class Settings(Subject):
         if cursor.fetchone()[0]:
             raise StoreError("the fence must come before the first write of its transaction")
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (FENCE_KEY,))
-
-
-class Events(Subject):
-    """What happened, in words, newest first when asked for."""
-
-    def add(
-        self,
-        kind: str,
-        text: str,
-        *,
-        at: Instant,
-        account_id: int | None = None,
-        run_id: int | None = None,
-        delivery_id: int | None = None,
-    ) -> None:
-        self._connection.execute(
-            events.insert().values(
-                at=at,
-                kind=kind,
-                text=storable(text),
-                account_id=account_id,
-                run_id=run_id,
-                delivery_id=delivery_id,
-            )
-        )
-
-    def latest(
-        self, *, account_id: int | None = None, run_id: int | None = None, limit: int = 20
-    ) -> list[Event]:
-        statement = select(*rows.EVENT).order_by(events.c.id.desc()).limit(limit)
-        if account_id is not None:
-            statement = statement.where(events.c.account_id == account_id)
-        if run_id is not None:
-            statement = statement.where(events.c.run_id == run_id)
-        return [rows.event(row) for row in self._connection.execute(statement)]
 
 
 def why_stopped(value: str) -> str | None:

@@ -34,6 +34,9 @@ CHECKPOINT_PAGES = 16_000
 every group, and is moved once for all of them."""
 
 
+WIPE_WITHIN_MS = 1_000
+
+
 class SqliteStore:
     """The store of one host."""
 
@@ -92,6 +95,9 @@ class SqliteStore:
             connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
+            # What is written over or deleted is people's: nothing of it stays in the file. Many
+            # builds of SQLite do so anyway.
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA cache_size = -32000")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             if queries_only:
@@ -163,6 +169,18 @@ class SqliteStore:
             # A sample is enough for the planner, and holds the file for a moment only.
             self._writer.exec_driver_sql("PRAGMA analysis_limit = 1000")
             self._writer.exec_driver_sql("ANALYZE")
+
+    def wipe(self) -> bool:
+        driver: Any = self._writer.connection.driver_connection
+        with self._turn, self.place.failures():
+            # The log has every page as it was. Moved to the file it would still lie there until
+            # somebody writes over it. Nobody can write while readers are waited for.
+            driver.execute(f"PRAGMA busy_timeout = {WIPE_WITHIN_MS}")
+            try:
+                (busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                driver.execute(f"PRAGMA busy_timeout = {self._timeout_us // 1_000}")
+        return not busy
 
     def close(self) -> None:
         with self._turn, self.place.failures():

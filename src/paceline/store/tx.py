@@ -13,7 +13,9 @@ from paceline.store.base import Context
 from paceline.store.campaigns import Campaigns, Runs
 from paceline.store.contacts import Contacts
 from paceline.store.deliveries import Deliveries
+from paceline.store.events import Events
 from paceline.store.history import History
+from paceline.store.hooks import Hooks
 from paceline.store.keys import Keys
 from paceline.store.lanes import Lanes, Processes
 from paceline.store.ledger import Ledger
@@ -22,7 +24,8 @@ from paceline.store.path import BasePath
 from paceline.store.path_postgresql import PostgresqlPath
 from paceline.store.path_sqlite import SqlitePath
 from paceline.store.pools import Pools
-from paceline.store.settings import Events, Settings
+from paceline.store.reminders import Groups, Reminders
+from paceline.store.settings import Settings
 from paceline.store.steps import Steps
 from paceline.store.suppressions import Suppressions
 from paceline.store.timetable import Timetable
@@ -75,6 +78,14 @@ class Transaction:
         return Steps(self._context)
 
     @cached_property
+    def reminders(self) -> Reminders:
+        return Reminders(self._context)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self._context)
+
+    @cached_property
     def keys(self) -> Keys:
         return Keys(self._context)
 
@@ -125,6 +136,10 @@ class Transaction:
     @cached_property
     def events(self) -> Events:
         return Events(self._context)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        return Hooks(self._context)
 
     @cached_property
     def alerts(self) -> Alerts:

@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import Select, TextClause, and_, func, or_, select, text
 
+from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Run
-from paceline.engine.ports.timetable import PUT_OFF_WORDS
-from paceline.engine.ports.waiting import WaitingRow
+from paceline.engine.ports.timetable import IN_LINE_WORDS, PUT_OFF_WORDS
+from paceline.engine.ports.waiting import Far, WaitingRow
 from paceline.store import rows
 from paceline.store.base import Subject, array, chunks, dump
 from paceline.store.campaigns import select_runs
-from paceline.store.schema import accounts, counters, deliveries, run_accounts, runs
+from paceline.store.schema import (
+    IN_FLIGHT,
+    accounts,
+    campaigns,
+    counters,
+    deliveries,
+    run_accounts,
+    runs,
+)
 
 FETCHED_AT_ONCE = 5_000
 ASKED_AT_ONCE = 20_000
@@ -30,6 +40,11 @@ IDS_AT_ONCE = 10_000
 
 WAITING = (DeliveryState.PLANNED.value, DeliveryState.READY.value)
 _SOMETHING_WAITS = (counters.c.n > 0, counters.c.state.in_(WAITING))
+_DUE_SOME_TIME = (
+    deliveries.c.due_at.is_not(None),
+    deliveries.c.state == rows.spelled(DeliveryState.READY),
+)
+_FOLLOWING = "deliveries.state = 'planned' AND deliveries.step > 1"
 
 _COLUMNS = (
     deliveries.c.id,
@@ -51,7 +66,10 @@ _COLUMNS = (
     deliveries.c.parts_done,
     deliveries.c.attempts,
     rows.IS_SUPPRESSED,
-    or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
+    and_(
+        or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
+        deliveries.c.reason.endswith(IN_LINE_WORDS),
+    ),
 )
 
 # A list in one parameter, whatever its length. With CROSS JOIN SQLite begins with the list, as it
@@ -64,6 +82,40 @@ _SUPPRESSED = {
         (False, "json_each(?) AS w"),
     )
 }
+# One after the other: each half follows an index of its own, and both together none.
+_KNOWN = {
+    on_postgresql: " UNION ".join(
+        f"SELECT w.value FROM {listed} CROSS JOIN deliveries "
+        f"WHERE deliveries.target = w.value AND deliveries.account_id = {place} AND {which}"
+        for which in ("deliveries.sent_at IS NOT NULL", IN_FLIGHT)
+    )
+    for on_postgresql, listed, place in (
+        (True, "unnest(%s::text[]) AS w (value)", "%s"),
+        (False, "json_each(?) AS w", "?"),
+    )
+}
+# The lists are looked into once for every delivery, and made into tables for it only once.
+_TO_PEOPLE = {
+    on_postgresql: text(
+        f"(deliveries.target IN ({addresses}) OR deliveries.contact_id IN ({people}) OR "
+        f"deliveries.target IN (SELECT address FROM addresses WHERE contact_id IN ({people})))"
+    )
+    for on_postgresql, addresses, people in (
+        (
+            True,
+            "SELECT unnest(CAST(:addresses AS text[]))",
+            "SELECT unnest(CAST(:people AS bigint[]))",
+        ),
+        (False, "SELECT value FROM json_each(:addresses)", "SELECT value FROM json_each(:people)"),
+    )
+}
+
+
+_UNDER_WAY = or_(
+    runs.c.state == RunState.RUNNING.value,
+    # A firing waits until its first message is sent; a campaign that waits is a draft.
+    and_(campaigns.c.kind == "reminder", runs.c.state == RunState.WAITING.value),
+)
 
 
 class Waiting(Subject):
@@ -84,9 +136,7 @@ class Waiting(Subject):
                     *_SOMETHING_WAITS,
                 )
             )
-            statement = select_runs().where(
-                runs.c.state == RunState.RUNNING.value, runs.c.id.in_(own.union_all(shared))
-            )
+            statement = select_runs().where(_UNDER_WAY, runs.c.id.in_(own.union_all(shared)))
             for row in self._connection.execute(statement):
                 run = rows.run(row)
                 found[run.id] = run
@@ -122,10 +172,70 @@ class Waiting(Subject):
                 found.update(pool)
         return sorted(found)
 
-    def deliveries(self, run_ids: Iterable[int]) -> Iterator[WaitingRow]:
+    def deliveries(
+        self, run_ids: Iterable[int], until_at: Instant | None = None
+    ) -> Iterator[WaitingRow]:
         for run_id in sorted(set(run_ids)):
-            for row in self._connection.execute(_of_run(run_id)):
-                yield _waiting(row)
+            if until_at is None:
+                yield from map(_waiting, self._connection.execute(_of_run(run_id)))
+            else:
+                yield from self._near(run_id, until_at)
+
+    def _near(self, run_id: int, until_at: Instant) -> Iterator[WaitingRow]:
+        due = _of_run(run_id).where(deliveries.c.due_at <= until_at)
+        found = [_waiting(row) for row in self._connection.execute(due)]
+        while found:
+            yield from found
+            before = [row.id for row in found]
+            found = []
+            for some in chunks(before, IDS_AT_ONCE):
+                # In the words of the index of what follows.
+                after = and_(deliveries.c.after_id.in_(some), text(_FOLLOWING))
+                found += map(_waiting, self._connection.execute(_of_run(run_id).where(after)))
+
+    def nth_due_at(self, run_ids: Iterable[int], number: int) -> Instant | None:
+        wanted = sorted(set(run_ids))
+        waits = select(func.coalesce(func.sum(counters.c.n), 0)).where(*_SOMETHING_WAITS)
+        total = sum(
+            self._connection.execute(waits.where(counters.c.run_id.in_(some))).scalar_one()
+            for some in chunks(wanted, IDS_AT_ONCE)
+        )
+        if total <= number or len(wanted) > IDS_AT_ONCE:
+            # So many runs are small ones, and no order over all of them is worth looking for.
+            return None
+        due = select(deliveries.c.due_at).where(deliveries.c.run_id.in_(wanted), *_DUE_SOME_TIME)
+        statement = due.order_by(deliveries.c.due_at).limit(1).offset(number)
+        found: Instant | None = self._connection.execute(statement).scalar()
+        return found
+
+    def beyond(self, run_ids: Iterable[int], until_at: Instant) -> list[Far]:
+        found: list[Far] = []
+        key = (deliveries.c.run_id, deliveries.c.account_id)
+        due_at = deliveries.c.due_at
+        for some in chunks(sorted(set(run_ids)), IDS_AT_ONCE):
+            statement = (
+                select(*key, func.count(), func.min(due_at), func.max(due_at))
+                .where(deliveries.c.run_id.in_(some), *_DUE_SOME_TIME, due_at > until_at)
+                .group_by(*key)
+                .order_by(*key)
+            )
+            found += map(Far._make, self._connection.execute(statement))
+        return found
+
+    def due_between(self, lot: Far, after_at: Instant, until_at: Instant) -> int:
+        owner, due_at = deliveries.c.account_id, deliveries.c.due_at
+        whose = owner.is_(None) if lot.account_id is None else owner == lot.account_id
+        run = deliveries.c.run_id == lot.run_id
+        statement = select(func.count()).where(whose, run, due_at > after_at, due_at <= until_at)
+        found: int = self._connection.execute(statement).scalar_one()
+        return found
+
+    def due(self, run_ids: Iterable[int], account_id: int, limit: int) -> list[WaitingRow]:
+        found: list[WaitingRow] = []
+        for run_id in sorted(set(run_ids)):
+            statement = _due_on(run_id, account_id).limit(limit - len(found))
+            found += map(_waiting, self._connection.execute(statement))
+        return found
 
     def suppressed(self, addresses: Sequence[str]) -> set[str]:
         found: set[str] = set()
@@ -135,6 +245,52 @@ class Waiting(Subject):
             found.update(address for (address,) in cursor.fetchall())
         return found
 
+    def known(self, account_id: int, addresses: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        postgresql, cursor = self._context.postgresql, self._context.cursor()
+        for some in chunks(dict.fromkeys(addresses), ASKED_AT_ONCE):
+            half = (array(some) if postgresql else dump(some), account_id)
+            cursor.execute(_KNOWN[postgresql], (*half, *half))
+            found.update(address for (address,) in cursor.fetchall())
+        return found
+
+    def places(self) -> set[tuple[int, int | None]]:
+        statement = (
+            select(counters.c.run_id, counters.c.account_id)
+            .join(runs, runs.c.id == counters.c.run_id)
+            .join(campaigns, campaigns.c.id == runs.c.campaign_id)
+            .where(_UNDER_WAY, *_SOMETHING_WAITS)
+        )
+        found = self._connection.execute(statement)
+        return {(run_id, None if owner == NOBODY else owner) for run_id, owner in found}
+
+    def to_people(
+        self, run_ids: Iterable[int], addresses: Iterable[str], contact_ids: Iterable[int]
+    ) -> Iterator[WaitingRow]:
+        wanted = sorted(set(run_ids))
+        none_left: list[Any] = []
+        lists = zip_longest(
+            chunks(dict.fromkeys(addresses), ASKED_AT_ONCE),
+            chunks(dict.fromkeys(contact_ids), ASKED_AT_ONCE),
+            fillvalue=none_left,
+        )
+        found: dict[int, WaitingRow] = {}
+        for some, people in lists if wanted else ():
+            of_them = self._to_them(some, people)
+            for ids in chunks(wanted, IDS_AT_ONCE):
+                statement = select(*_COLUMNS).where(
+                    deliveries.c.run_id.in_(ids), deliveries.c.state.in_(WAITING), of_them
+                )
+                found |= {row[0]: _waiting(row) for row in self._connection.execute(statement)}
+        yield from (found[number] for number in sorted(found))
+
+    def _to_them(self, addresses: list[str], people: list[int]) -> TextClause:
+        postgresql = self._context.postgresql
+        spelled = array if postgresql else dump
+        return _TO_PEOPLE[postgresql].bindparams(
+            addresses=spelled(addresses), people=spelled(people)
+        )
+
 
 def _of_run(run_id: int) -> Select[Any]:
     return (
@@ -142,6 +298,19 @@ def _of_run(run_id: int) -> Select[Any]:
         .where(deliveries.c.run_id == run_id, deliveries.c.state.in_(WAITING))
         .order_by(deliveries.c.id)
         .execution_options(yield_per=FETCHED_AT_ONCE)
+    )
+
+
+def _due_on(run_id: int, account_id: int) -> Select[Any]:
+    return (
+        select(*_COLUMNS)
+        .where(
+            deliveries.c.account_id == account_id,
+            deliveries.c.run_id == run_id,
+            deliveries.c.due_at.is_not(None),
+            deliveries.c.state == DeliveryState.READY.value,
+        )
+        .order_by(deliveries.c.due_at, deliveries.c.id)
     )
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core.errors import ConflictError, InputError, NotFoundError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.states import ACCOUNT, DeliveryState
+from paceline.engine import events
 from paceline.engine.alerts import account_goes_on
 from paceline.engine.catalogue import Catalogue, limits_changed
 from paceline.engine.pooling import give_back, left_alone
@@ -44,7 +46,7 @@ class NewAccount:
     name: str
     provider: str
     address: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
@@ -56,7 +58,7 @@ class AccountChange:
     policy: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     address: str | None = None
 
 
@@ -81,7 +83,7 @@ def add(tx: Tx, new: NewAccount, house: House, at: Instant) -> Account:
         policy_id=policy_id,
         at=at,
     )
-    tx.events.add("account.added", f"{new.name} added", at=at, account_id=account.id)
+    _tell(tx, EventKind.ACCOUNT_ADDED, account, at)
     return account
 
 
@@ -103,7 +105,7 @@ def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) ->
         changes["address"] = wish.address
     tx.accounts.update(account.id, **changes)
     limits_changed(tx, account, at)
-    tx.events.add("account.changed", f"{name} changed", at=at, account_id=account.id)
+    _tell(tx, EventKind.ACCOUNT_CHANGED, account, at)
     return tx.accounts.get(account.id)
 
 
@@ -143,7 +145,7 @@ def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
     tx.lanes.touch(account.id, at)
     if event == "pause":
         give_back(tx, account.id, at)
-    tx.events.add(f"account.{state}", f"{name} is {state}", at=at, account_id=account.id)
+    events.account_is(tx, account, state, at, reason=reason)
     if event == "resume":
         account_goes_on(tx, account.id, at)
     return tx.accounts.get(account.id)
@@ -186,9 +188,14 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     for run in restored.runs if restored is not None else ():
         end_if_done(tx, run.id, at)
     tx.lanes.touch(account.id, at)
-    tx.events.add("account.removed", f"{name} removed", at=at, account_id=account.id)
+    _tell(tx, EventKind.ACCOUNT_REMOVED, account, at)
     account_goes_on(tx, account.id, at)
     return account
+
+
+def _tell(tx: Tx, kind: EventKind, account: Account, at: Instant) -> None:
+    text = f"{account.name} {kind.partition('.')[2]}"
+    tx.events.add(kind, text, at=at, account_id=account.id, data={"account": account.name})
 
 
 def _leave_doubts_to_a_person(tx: Tx, run_id: int, account: Account) -> None:

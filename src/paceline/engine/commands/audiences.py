@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from paceline.core.address import ERASED
 from paceline.core.errors import InputError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.engine.audience_columns import PersonRow, Reject
 from paceline.engine.people import erasure_key, find_audience, hashed
@@ -62,6 +63,8 @@ class Judged:
 
     drafts: list[Draft]
     rejects: list[Reject]
+    taken: int = 0
+    """How many rows the people are made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,34 @@ class Taken:
     new: int = 0
     changed: int = 0
     joined: int = 0
+    merged: int = 0
+    """Rows of somebody whom an earlier row of the same table has named."""
 
     def __add__(self, other: Taken) -> Taken:
-        return Taken(self.new + other.new, self.changed + other.changed, self.joined + other.joined)
+        return Taken(
+            self.new + other.new,
+            self.changed + other.changed,
+            self.joined + other.joined,
+            self.merged + other.merged,
+        )
+
+
+class Named:
+    """Whom a table has named so far: a bit for each, so that a long one needs little room."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, contact_id: int) -> bool:
+        """Whether this is the first time."""
+        place, bit = contact_id >> 3, 1 << (contact_id & 7)
+        if place >= len(self._bits):
+            self._bits.extend(bytes(place + 1 - len(self._bits)))
+        first = not self._bits[place] & bit
+        self._bits[place] |= bit
+        return first
 
 
 def known_name(name: str) -> str:
@@ -111,7 +139,7 @@ def judge(tx: Tx, rows: Sequence[PersonRow], at: Instant, *, again: bool = False
         _merge(draft, row, at)
         drafts[id(draft)] = draft
         by_address |= {entry.address: draft for entry in row.addresses}
-    return Judged(list(drafts.values()), rejects)
+    return Judged(list(drafts.values()), rejects, len(rows) - len(rejects))
 
 
 def _known(tx: Tx, rows: Sequence[PersonRow]) -> dict[str, Draft]:
@@ -186,8 +214,13 @@ def _merge(draft: Draft, row: PersonRow, at: Instant) -> None:
     draft.contact = replace(contact, fields=fields, opt_in_source=source, opt_in_at=opted_in_at)
 
 
-def write(tx: Tx, audience_id: int, judged: Judged, at: Instant) -> Taken:
-    """Write a judged chunk: new people, what is new of known ones, and their membership."""
+def write(
+    tx: Tx, audience_id: int, judged: Judged, at: Instant, named: Named | None = None
+) -> Taken:
+    """Write a judged chunk: new people, what is new of known ones, and their membership.
+
+    Whom the same table has ``named`` before is counted once.
+    """
     fresh = [draft for draft in judged.drafts if draft.is_new]
     changed = [draft for draft in judged.drafts if draft.changed]
     ids = tx.contacts.add([draft.contact for draft in fresh], at)
@@ -201,7 +234,10 @@ def write(tx: Tx, audience_id: int, judged: Judged, at: Instant) -> Taken:
     joined = tx.audiences.add(audience_id, [draft.contact.id for draft in judged.drafts])
     if joined or changed:
         tx.audiences.changed(audience_id, at)
-    return Taken(len(fresh), len(changed), joined)
+    seen = named or Named()
+    first = {draft.contact.id for draft in judged.drafts if seen.add(draft.contact.id)}
+    counted = sum(draft.contact.id in first for draft in changed)
+    return Taken(len(fresh), counted, joined, judged.taken - len(first))
 
 
 def _give_back(tx: Tx, drafts: Iterable[Draft]) -> None:
@@ -213,12 +249,18 @@ def _give_back(tx: Tx, drafts: Iterable[Draft]) -> None:
 
 
 def take_in(
-    tx: Tx, audience_id: int, rows: Sequence[PersonRow], at: Instant, *, again: bool = False
+    tx: Tx,
+    audience_id: int,
+    rows: Sequence[PersonRow],
+    at: Instant,
+    *,
+    again: bool = False,
+    named: Named | None = None,
 ) -> tuple[Taken, list[Reject]]:
     """Judge and write one chunk; nobody else changes people meanwhile."""
     tx.contacts.hold(alone=True)
     judged = judge(tx, rows, at, again=again)
-    return write(tx, audience_id, judged, at), judged.rejects
+    return write(tx, audience_id, judged, at, named), judged.rejects
 
 
 def remove(tx: Tx, name: str, at: Instant) -> Audience:
@@ -226,5 +268,6 @@ def remove(tx: Tx, name: str, at: Instant) -> Audience:
     tx.contacts.hold(alone=True)
     audience = find_audience(tx, name)
     tx.audiences.remove(audience.id)
-    tx.events.add("audience.removed", f"audience {name} removed", at=at)
+    text = f"audience {name} removed"
+    tx.events.add(EventKind.AUDIENCE_REMOVED, text, at=at, data={"audience": name})
     return audience

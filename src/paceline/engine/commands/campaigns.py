@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from paceline.core.address import canonical
 from paceline.core.errors import ConflictError, InputError, NotFoundError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
-from paceline.core.states import CAMPAIGN, CampaignState
+from paceline.core.states import CAMPAIGN, RUN, CampaignState
 from paceline.core.template import content_variables
+from paceline.engine import events
 from paceline.engine.alerts import campaign_goes_on
 from paceline.engine.campaign_checks import (
     account_named,
+    check_addresses,
     check_capabilities,
     check_media,
     check_room,
@@ -26,6 +30,7 @@ from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.once import once
 from paceline.engine.people import recognised
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
+from paceline.engine.routes import route_of
 from paceline.engine.runs import end_if_done, standing_run
 
 BY_HAND = ("launch", "pause", "resume", "cancel")
@@ -90,7 +95,9 @@ def create(
     if spec.assignment == "pooled":
         tx.pools.open(run.id, (account_named(tx, name).id for name in spec.accounts))
     planned = fill(tx, run, spec, targets, at)
-    tx.events.add("campaign.created", f"{spec.name}: {planned} planned", at=at, run_id=run.id)
+    told = {"campaign": spec.name, "run": run.id, "planned": planned}
+    text = f"{spec.name}: {planned} planned"
+    tx.events.add(EventKind.CAMPAIGN_CREATED, text, at=at, run_id=run.id, data=told)
     return campaign
 
 
@@ -102,6 +109,7 @@ def check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Prov
     longest = longest_text(accounts, spec.action, providers)
     for account in accounts:
         check_steps(account, spec.action, len(spec.contents), providers)
+    check_addresses(accounts, spec.action, targets, providers)
     for content in spec.contents:
         for account in accounts:
             check_capabilities(account, spec.action, content, providers)
@@ -140,12 +148,14 @@ def _planned(
             action=spec.action,
             recipient_hours=spec.recipient_hours_of(target),
             contact_id=target.contact_id,
+            awaited=bool(spec.steps),
         )
         yield first
-        follows_at = start_at
+        follows_at, last = start_at, 1 + len(spec.steps)
         for number, step in enumerate(spec.steps, start=2):
             follows_at += step.after_us
-            yield replace(first, step=number, scheduled_at=follows_at)
+            awaited = number < last
+            yield replace(first, step=number, scheduled_at=follows_at, awaited=awaited)
 
 
 def launchable(tx: Tx, name: str) -> Campaign:
@@ -166,17 +176,19 @@ def launch(tx: Tx, name: str, at: Instant) -> Campaign:
         tx.runs.move(run.id, "start", at=at)
         tx.deliveries.release(run.id, at, at, timing.expire_after_us)
         tx.lanes.touch_run(run.id, at)
-    tx.events.add("campaign.launched", f"{name} launched", at=at)
+    tx.events.add(EventKind.CAMPAIGN_LAUNCHED, f"{name} launched", at=at, data={"campaign": name})
+    for run in tx.runs.of_campaign(campaign.id):
+        events.run_started(tx, run, at)
     return tx.campaigns.get(campaign.id)
 
 
 def pause(tx: Tx, name: str, at: Instant, reason: str = "paused by an operator") -> Campaign:
     """In force before the next message; a delivery that has started finishes."""
-    return _steer(tx, name, "pause", at, reason)
+    return steer(tx, find(tx, name), "pause", at, reason)
 
 
 def resume(tx: Tx, name: str, at: Instant) -> Campaign:
-    return _steer(tx, name, "resume", at, "")
+    return steer(tx, find(tx, name), "resume", at, "")
 
 
 def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operator") -> Campaign:
@@ -189,21 +201,28 @@ def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operat
         tx.deliveries.move_all(run.id, "cancel", at=at, reason=reason)
         tx.runs.move(run.id, "cancel", at=at, reason=reason)
         campaign_goes_on(tx, run.id, at)
-    tx.events.add("campaign.cancelled", f"{name} cancelled", at=at)
+    told = {"campaign": name, "reason": reason}
+    tx.events.add(EventKind.CAMPAIGN_CANCELLED, f"{name} cancelled", at=at, data=told)
     return tx.campaigns.get(campaign.id)
 
 
-def _steer(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Campaign:
+def steer(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str) -> Campaign:
+    """Pause or resume it, and whatever of it is under way."""
     tx.settings.fence()
-    campaign = find(tx, name)
     _move(tx, campaign, event, at, reason)
     for run in tx.runs.of_campaign(campaign.id):
+        if (run.state, event) not in RUN.table:
+            continue
         tx.lanes.touch_run(run.id, at)
         tx.runs.move(run.id, event, at=at, reason=reason)
         if event == "resume":
             campaign_goes_on(tx, run.id, at)
             end_if_done(tx, run.id, at)
-    tx.events.add(f"campaign.{event}d", f"{name} {event}d", at=at)
+    told: dict[str, str | None] = {campaign.kind: campaign.name}
+    if event == "pause":
+        told |= {"reason": reason, "by": "operator", "account": None}
+    kind = EventKind(f"{campaign.kind}.{event}d")
+    tx.events.add(kind, f"{campaign.name} {event}d", at=at, data=told)
     return tx.campaigns.get(campaign.id)
 
 
@@ -218,7 +237,7 @@ def _cannot(campaign: Campaign, event: str) -> ConflictError:
     now_is = campaign.state
     possible = [name for known, name in CAMPAIGN.table if known is now_is and name in BY_HAND]
     return ConflictError(
-        f"campaign {campaign.name} is {now_is}: cannot {event}",
+        f"{campaign.kind} {campaign.name} is {now_is}: cannot {event}",
         hint=f"Possible now: {', '.join(possible) or 'nothing'}",
     )
 
@@ -243,11 +262,13 @@ def send_direct(
         account = find_account(tx, account_name)
         if not target.strip():
             raise InputError("a message needs somebody to go to", key="target")
-        check_capabilities(account, action, content, providers)
+        check_capabilities(account, action, content, providers, answering=True)
         needed = sorted(content_variables(content))
         if needed:
             raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
         check_media(tx, content)
+        if problem := route_of([account], action, providers).problem(canonical(target)):
+            raise InputError(f"{target.strip()} {problem}", key="target")
         longest = longest_text([account], action, providers)
         check_variables(content, [Target(target.strip())], longest)
         check_room(account, action, content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from paceline.core.errors import ConflictError, InputError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.lane_writes import cancel_if_gone
@@ -25,7 +26,8 @@ def stop_all(tx: Tx, reason: str, at: Instant) -> None:
         tx.settings.put(STOPPED_AT, at)
     tx.settings.stop(reason)
     tx.lanes.touch_all(at)
-    tx.events.add("stopped", f"everything stopped: {reason}", at=at)
+    text = f"everything stopped: {reason}"
+    tx.events.add(EventKind.SENDING_STOPPED, text, at=at, data={"reason": reason})
 
 
 def go_on(tx: Tx, at: Instant) -> None:
@@ -34,7 +36,7 @@ def go_on(tx: Tx, at: Instant) -> None:
     tx.settings.fence()
     tx.settings.go_on()
     tx.lanes.touch_all(at)
-    tx.events.add("going_on", "sending goes on", at=at)
+    tx.events.add(EventKind.SENDING_RESUMED, "sending goes on", at=at)
 
 
 def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) -> Delivery:
@@ -70,5 +72,6 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
     reopen_for(tx, delivery_id, at)
     end_if_done(tx, delivery.run_id, at)
     text = f"delivery {delivery_id} resolved by hand: {verdict}"
-    tx.events.add("unknown.resolved", text, at=at, delivery_id=delivery_id)
+    told = {"delivery": delivery_id, "run": delivery.run_id, "verdict": verdict}
+    tx.events.add(EventKind.UNKNOWN_RESOLVED, text, at=at, delivery_id=delivery_id, data=told)
     return tx.deliveries.get(delivery_id)

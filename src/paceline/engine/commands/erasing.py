@@ -1,26 +1,31 @@
 """Erasing a person: what names them goes, what limits and opt-outs are counted from stays.
 
 Their addresses become keyed hashes wherever they are stored: with the contact, in the deliveries of
-every campaign, in what providers answered, and among the suppressions. Nothing is sent to a hash,
-and whoever creates deliveries looks for hashes too (``engine/people.py``), so a list that still
-names them does not bring them back.
+every campaign, and among the suppressions. What providers answered about them and what was said to
+them is emptied, and other texts lose the mention. Nothing is sent to a hash, and whoever creates
+deliveries looks for hashes too (``engine/people.py``), so a list that still names them does not
+bring them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from paceline.core.address import canonical, guess_kind
+from paceline.core.discretion import without
 from paceline.core.errors import ConflictError, NotFoundError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.commands.audiences import ERASED_BY
 from paceline.engine.people import ensure_erasure_key, erasure_key, hashed
 from paceline.engine.ports import Address, Contact, Delivery, Suppression, Tx
+from paceline.engine.ports.people import BECAUSE_ERASED
 from paceline.engine.runs import end_if_done
 
-REASON = "contact was erased"
+REASON = BECAUSE_ERASED
 
 CALLED_OFF = (DeliveryState.PLANNED, DeliveryState.READY)
 
@@ -87,13 +92,15 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     cancelled = _call_off(tx, deliveries, at)
     contact_id = _blot_out_contact(tx, contact, list(known.values()), renamed, at)
     tx.contacts.blot_out(found, contact_id, renamed)
+    names = () if contact is None else contact.fields.values()
     for before, after in renamed.items():
-        _keep_suppressed(tx, before, after, at)
+        _keep_suppressed(tx, before, after, partial(without, addresses=renamed, names=names), at)
     left = tx.audiences.leave(contact_id, at)
     for run_id in sorted({delivery.run_id for delivery in deliveries}):
         end_if_done(tx, run_id, at)
     text = f"a contact was erased: {len(found)} deliveries, {cancelled} of them cancelled"
-    tx.events.add("contact.erased", text, at=at)
+    told = {"deliveries": len(found), "cancelled": cancelled}
+    tx.events.add(EventKind.CONTACT_ERASED, text, at=at, data=told)
     return Erased(len(found), cancelled, left)
 
 
@@ -116,8 +123,7 @@ def _call_off(tx: Tx, deliveries: list[Delivery], at: Instant) -> int:
             tx.deliveries.move(delivery.id, "cancel", at=at, reason=REASON)
             cancelled += 1
         else:
-            reason = f"{delivery.reason}; {REASON}, held for a person"
-            tx.deliveries.postpone(delivery.id, None, reason)
+            tx.deliveries.postpone(delivery.id, None, f"{REASON}, held for a person")
     return cancelled
 
 
@@ -139,12 +145,13 @@ def _blot_out_contact(
     return contact.id
 
 
-def _keep_suppressed(tx: Tx, before: str, after: str, at: Instant) -> None:
+def _keep_suppressed(
+    tx: Tx, before: str, after: str, discreet: Callable[..., str], at: Instant
+) -> None:
     """Whoever asked not to be written to has still asked; everybody else is not, from now on."""
     asked = tx.suppressions.find(before)
     if asked is None:
         tx.suppressions.add(after, REASON, ERASED_BY, at)
         return
     tx.suppressions.remove(before)
-    reason = asked.reason.replace(before, after)
-    tx.suppressions.add(after, reason, asked.source, asked.at)
+    tx.suppressions.add(after, discreet(asked.reason, instead="(erased)"), asked.source, asked.at)

@@ -7,6 +7,7 @@ moved since; then its deliveries are made anew. One that was made from a file st
 from __future__ import annotations
 
 from paceline.core.errors import ConflictError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import campaigns
@@ -40,5 +41,6 @@ def _make_anew(tx: Tx, campaign: Campaign, providers: Providers, at: Instant) ->
     planned = campaigns.fill(tx, run, spec, targets, at)
     tx.campaigns.set_settings(campaign.id, {**campaign.settings, **reached.settings()})
     text = f"{campaign.name}: its audience has changed, {planned} planned instead of {before}"
-    tx.events.add("campaign.frozen", text, at=at, run_id=run.id)
+    told = {"campaign": campaign.name, "run": run.id, "planned": planned, "before": before}
+    tx.events.add(EventKind.CAMPAIGN_FROZEN, text, at=at, run_id=run.id, data=told)
     return reached.unreachable

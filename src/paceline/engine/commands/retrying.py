@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paceline.core.errors import ConflictError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.states import CampaignState, DeliveryState, RunState
 from paceline.engine.campaign_spec import Timing
@@ -56,7 +57,9 @@ def retry_failed(tx: Tx, name: str, at: Instant) -> Retried:
         gone += counts[DeliveryState.FAILED] - moved
         _go_on(tx, run, moved, at)
     if again:
-        tx.events.add("campaign.retried", f"{name}: {again} sent again", at=at)
+        told = {"campaign": name, "again": again}
+        text = f"{name}: {again} sent again"
+        tx.events.add(EventKind.CAMPAIGN_RETRIED, text, at=at, data=told)
     return Retried(again, unknown, gone)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.core.errors import InputError, NotFoundError
+from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.signals import ANY, DEFAULT_TABLE, Rule, Signal, Signals
@@ -47,7 +48,8 @@ def set_rule(
     signals = table(tx)
     rule = Rule.from_mapping(changes, onto=signals.rules.get(name))
     tx.settings.put(KEY, {**signals.to_mapping(), name: rule.to_mapping()})
-    tx.events.add("signals.changed", f"signal {name} is {rule} now", at=at)
+    text = f"signal {name} is {rule} now"
+    tx.events.add(EventKind.SIGNALS_CHANGED, text, at=at, data={"signals": [name]})
     return name, rule
 
 
@@ -60,7 +62,8 @@ def reset(tx: Tx, text: str | None, at: Instant) -> list[str]:
     left = {name: rule for name, rule in signals.to_mapping().items() if name not in changed}
     if changed:
         tx.settings.put(KEY, left)
-        tx.events.add("signals.changed", f"as by default: {', '.join(changed)}", at=at)
+        text = f"as by default: {', '.join(changed)}"
+        tx.events.add(EventKind.SIGNALS_CHANGED, text, at=at, data={"signals": changed})
     return changed
 
 

@@ -9,8 +9,10 @@ Times are instants in µs. ``Tx.now`` is the database's own clock, which alone d
 
 from __future__ import annotations
 
-from paceline.engine.ports.alerts import Alert, Alerts, NewAlert, Notifier, Told
+from paceline.engine.ports.alerts import Alert, Alerts, NewAlert, Notifier, OpenKind, Told
 from paceline.engine.ports.audit import Audit
+from paceline.engine.ports.campaigns import Campaigns, Runs
+from paceline.engine.ports.events import Events, Hook, Hooks, Posted, Postman, Progress
 from paceline.engine.ports.history import History, PastMessage
 from paceline.engine.ports.path import (
     Intent,
@@ -18,7 +20,9 @@ from paceline.engine.ports.path import (
     LaneUnit,
     Path,
     Restored,
+    Seen,
     Settlement,
+    Spot,
 )
 from paceline.engine.ports.people import (
     Address,
@@ -37,9 +41,12 @@ from paceline.engine.ports.providers import (
     Driver,
     Finding,
     Found,
+    Group,
+    Grouped,
     Message,
     Provider,
     Providers,
+    Resolver,
     Uploaded,
 )
 from paceline.engine.ports.records import (
@@ -58,6 +65,7 @@ from paceline.engine.ports.records import (
     RunKind,
     Upload,
 )
+from paceline.engine.ports.reminders import Groups, Reminder, Reminders, Undelivered
 from paceline.engine.ports.store import (
     Journal,
     Store,
@@ -66,21 +74,20 @@ from paceline.engine.ports.store import (
 )
 from paceline.engine.ports.subjects import (
     Accounts,
-    Campaigns,
     Deliveries,
-    Events,
     Lanes,
     Ledger,
     MediaShelf,
     Policies,
     Processes,
-    Runs,
     Settings,
 )
-from paceline.engine.ports.waiting import Waiting, WaitingRow
+from paceline.engine.ports.waiting import Far, Waiting, WaitingRow
+from paceline.engine.ports.webhooks import AccountNews, Inbound, News, Receipt, Webhooks
 
 __all__ = [
     "Account",
+    "AccountNews",
     "Accounts",
     "Address",
     "Alarm",
@@ -101,9 +108,16 @@ __all__ = [
     "Driver",
     "Event",
     "Events",
+    "Far",
     "Finding",
     "Found",
+    "Group",
+    "Grouped",
+    "Groups",
     "History",
+    "Hook",
+    "Hooks",
+    "Inbound",
     "Intent",
     "Journal",
     "LaneResult",
@@ -119,28 +133,41 @@ __all__ = [
     "Message",
     "NewAlert",
     "NewDelivery",
+    "News",
     "Notifier",
+    "OpenKind",
     "PastMessage",
     "Path",
     "Policies",
+    "Posted",
+    "Postman",
     "ProcessRow",
     "Processes",
+    "Progress",
     "Provider",
     "Providers",
+    "Receipt",
+    "Reminder",
+    "Reminders",
+    "Resolver",
     "Restored",
     "Run",
     "RunKind",
     "Runs",
+    "Seen",
     "Settings",
     "Settlement",
+    "Spot",
     "Store",
     "Suppression",
     "Suppressions",
     "Told",
     "Tx",
+    "Undelivered",
     "Upload",
     "Uploaded",
     "Waiting",
     "WaitingRow",
+    "Webhooks",
     "Work",
 ]

@@ -35,6 +35,18 @@ class Alert:
     run_id: int | None = None
 
 
+class OpenKind(NamedTuple):
+    """What is open of one kind, taken together."""
+
+    kind: str
+    quietest_at: Instant
+    """When the one happened last that has been quiet for longest."""
+    told_at: Instant | None
+    """When any of them was told last."""
+    telling_at: Instant | None
+    """When a process last set out to tell any, of those that are not told yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewAlert:
     key: str
@@ -56,6 +68,14 @@ class Alerts(Protocol):
         """The open ones, or all, the latest first."""
         ...
 
+    def about(self, account_ids: Collection[int], run_ids: Collection[int]) -> list_of[Alert]:
+        """The open ones about any of these accounts or runs, the latest first."""
+        ...
+
+    def kinds(self) -> list_of[OpenKind]:
+        """The open ones by their kind."""
+        ...
+
     def clear(
         self,
         at: Instant,
@@ -64,6 +84,7 @@ class Alerts(Protocol):
         account_id: int | None = None,
         run_id: int | None = None,
         kinds: Sequence[str] = (),
+        keys: Sequence[str] = (),
         quiet_since_at: Instant | None = None,
     ) -> int:
         """Close the open ones to which all of this applies; how many there were.
@@ -83,7 +104,7 @@ class Alerts(Protocol):
     ) -> list_of[tuple[str, int]]:
         """What was said when outcomes were of these kinds, and how often, most frequent first.
 
-        Only among the latest outcomes of the account (in a run, since an instant) is looked.
+        Only the latest of those outcomes are looked at, of the account, in a run, since an instant.
         """
         ...
 
@@ -93,12 +114,15 @@ class Alerts(Protocol):
         set out to longer ago than ``abandoned_us`` is given up."""
         ...
 
-    def set_out(self, alert: Alert, now: Instant, *, abandoned_us: int) -> bool:
-        """Take it upon this process to tell; False where another was faster."""
+    def set_out(
+        self, alert_ids: Collection[int], now: Instant, *, again_us: int, abandoned_us: int
+    ) -> list_of[Alert]:
+        """Take it upon this process to tell these; those of them that are still untold, as they
+        are now. Where another was faster it is left out."""
         ...
 
-    def told(self, alert_id: int, at: Instant | None) -> None:
-        """It was told at this instant; None: nobody could be reached."""
+    def told(self, alert_ids: Collection[int], at: Instant | None) -> None:
+        """They were told at this instant; None: nobody could be reached."""
         ...
 
 

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.records import CallFacts
+
+LedgerKey = tuple[int, int, int, str]
+"""Delivery, part, attempt, and what kind of row it is."""
+
+
+class Moment(NamedTuple):
+    """What stands in the tables at one moment, for whoever compares it with another."""
+
+    ledger: list[LedgerKey]
+    accounts: dict[int, tuple[str, int, bool]]
+    """By number: its state, its lane's generation, and whether it was removed."""
+    runs: dict[int, str]
+    """The state of each."""
+    checkpoints: dict[int, str]
+    """Of every account that has one, as it is stored."""
 
 
 class Audit(Protocol):
@@ -36,4 +51,8 @@ class Audit(Protocol):
 
     def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
         """What is stored about a delivery while its provider is being called; None: nothing."""
+        ...
+
+    def moment(self) -> Moment:
+        """All there is, just now; for simulated worlds, which are small."""
         ...

@@ -32,3 +32,10 @@ class History(Protocol):
         code: its intent is of then, and of its outcome we have heard ``at``.
         """
         ...
+
+    def last_calls(
+        self, account_id: int, since_at: Instant, until_at: Instant
+    ) -> tuple[Instant | None, Instant | None]:
+        """As ``Ledger.last_calls``, but only of what others have sent, and not after ``until_at``:
+        a clock may have been set back since we were told of it."""
+        ...

@@ -105,6 +105,19 @@ class Restored:
     """What operators have put over the table of signals."""
 
 
+Spot = tuple[Instant, int]
+"""Where a delivery stands in a queue: when it is due, and its number."""
+
+
+class Seen(NamedTuple):
+    """A delivery that is nobody's yet, as it is passed by."""
+
+    due_at: Instant
+    id: int
+    known: bool
+    """Whether the account that passes has ever written to its target, or may have."""
+
+
 class Path(Protocol):
     """The hot path. One call for a whole group: hand-tuned per database."""
 
@@ -120,10 +133,12 @@ class Path(Protocol):
         * The checkpoint is written where the lane's generation and owner match.
         * An intent passes only if, in the same transaction: the generation and owner match, the
           owner's lease runs beyond ``Tx.now``, the lane's revision matches, nothing is stopped by
-          ``Settings.stopped``, the run is ``running``, the target is not suppressed, the delivery
+          ``Settings.stopped``, the run is ``running``, the target is not suppressed, the message
+          it follows, if any, is ``sent`` (it may have bounced since the release), the delivery
           belongs to this account (or, ``pooled``, to nobody: then it is this account's from now
           on), is ``ready`` and has ``attempts = attempt - 1``. With ``starts``
-          false instead: generation, owner, lease, not stopped, not suppressed, and the delivery
+          false instead: generation, owner, lease, not stopped, not suppressed, following a sent
+          message or none, and the delivery
           is ``sending`` with ``attempts = attempt`` and ``parts_done = part``.
           It sets ``sending``, ``attempts`` and clears ``due_at``; it appends its ledger row with
           ``slots`` 1.
@@ -149,7 +164,18 @@ class Path(Protocol):
         """The next deliveries of a run that are nobody's yet, oldest due first."""
         ...
 
-    def next_pooled_at(self, run_id: int) -> Instant | None: ...
+    def acquainted(
+        self, account_id: int, run_id: int, behind: Spot, until_at: Instant, limit: int
+    ) -> list[Seen]:
+        """The next stretch of a run's deliveries that are nobody's yet, behind a spot, and whom of
+        them an account knows."""
+        ...
+
+    def one(self, delivery_id: int) -> Delivery: ...
+
+    def next_pooled_at(self, run_id: int, after_at: Instant = -1) -> Instant | None:
+        """When the first of them falls due of those that are due after that."""
+        ...
 
     def restore(self, account_id: int) -> Restored | None: ...
 

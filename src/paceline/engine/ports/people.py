@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
 
+BECAUSE_ERASED = "contact was erased"
+"""Why what was planned for somebody is cancelled; it says nothing of them."""
+
 
 class Address(NamedTuple):
     """Where a person is reached, in its one spelling (``core/address.py``)."""
@@ -101,7 +104,10 @@ class Contacts(Protocol):
     def blot_out(
         self, delivery_ids: Sequence[int], contact_id: int, renamed: Mapping[str, str]
     ) -> None:
-        """Take what names the person out of deliveries, their ledger and their events."""
+        """Take what names the person out of everything that is stored: their deliveries with the
+        ledger and the keys of these, reminders, and texts in which they are mentioned.
+
+        A reason that begins with ``BECAUSE_ERASED`` stays."""
         ...
 
 

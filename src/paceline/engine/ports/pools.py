@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 NOBODY = 0
@@ -20,6 +20,11 @@ class Pools(Protocol):
 
     def of_account(self, account_id: int) -> list[int]:
         """The runs of which this account may take deliveries."""
+        ...
+
+    def hand_over(self, account_id: int, run_id: int, owners: Mapping[int, int]) -> dict[int, int]:
+        """Give deliveries of one account to others, by their ids, as far as they wait there and
+        were never begun; how many each other account has got."""
         ...
 
     def give_back(self, account_id: int) -> list[int]:

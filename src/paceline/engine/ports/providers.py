@@ -22,10 +22,17 @@ class Capabilities:
     groups: bool = False
     receipts: bool = False
     templates: bool = False
+    """Whether it can send texts that the provider has approved, by their name."""
+    needs_templates: bool = False
+    """Whether nothing else reaches a person who has not just written to the account."""
     finds: bool = False
     proves_absence: bool = False
+    resolves: bool = False
+    """Whether a target may have to be looked up before anything can be sent to it."""
     longest_text: Mapping[str, int] = field(default_factory=dict)
     """How many characters the text of an action may have, where the provider sets a limit."""
+    exclusive: bool = False
+    """Whether an account can be open in one place only: a second one throws out the first."""
     single_part: frozenset[str] = frozenset()
     """Actions that are made once per target: there is no second part to them."""
 
@@ -77,6 +84,35 @@ class Driver(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Group(NamedTuple):
+    """A group that an account is a member of."""
+
+    id: str
+    """As a target is written."""
+    name: str
+    size: int | None = None
+    may_send: bool = True
+    """False where only admins may write, and the account is none."""
+
+
+class Grouped(Protocol):
+    """What a driver with the capability ``groups`` can do besides."""
+
+    async def groups(self) -> list[Group]: ...
+
+
+class Resolver(Protocol):
+    """What a driver with the capability ``resolves`` can do besides."""
+
+    async def resolve(self, message: Message) -> str | Outcome:
+        """The message's target as the provider takes it, or why it cannot be written to.
+
+        Nothing is sent by it, so no answer leaves anything in doubt. What was found is remembered,
+        up to a limit: asking twice costs one call.
+        """
+        ...
 
 
 class Provider(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from paceline.core.instants import Instant
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
 
-RunKind = Literal["campaign", "direct"]
+RunKind = Literal["campaign", "direct", "reminder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Account:
     name: str
     provider: str
     address: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)
+    """As its provider has them, secrets and all: nobody is to see them by accident."""
     policy_name: str | None
     overrides: Mapping[str, Any]
     policy_id: int
@@ -49,7 +50,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One firing of a campaign. ``content`` is the campaign's, carried along for the lane."""
+    """One firing of a campaign. ``content`` is the campaign's, or what it was when it fired."""
 
     id: int
     campaign_id: int
@@ -68,6 +69,8 @@ class Run:
     summary: str
     pooled: bool = False
     """Whether deliveries that have no account yet may be taken by any of several."""
+    fired_for: Instant | None = None
+    """When a reminder was to fire; None for what was fired by hand, or is no reminder."""
 
     def parts_of(self, step: int) -> list[dict[str, Any]]:
         """What one of its steps says."""
@@ -102,6 +105,8 @@ class Delivery(NamedTuple):
     step: int = 1
     suppressed: bool = False
     """Whether the target is suppressed at the time of reading; the intent asks again."""
+    before: DeliveryState | None = None
+    """What the message that it follows is at the time of reading; the intent asks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ class NewDelivery:
     recipient_hours: str | None = None
     contact_id: int | None = None
     step: int = 1
+    awaited: bool = False
+    """Whether one of the next step waits for it; ``Steps.link`` puts it right where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +232,5 @@ class Event:
     account_id: int | None = None
     run_id: int | None = None
     delivery_id: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What it tells in values: as ``core/events.py`` says for its kind."""

@@ -22,7 +22,7 @@ class Steps(Protocol):
         ...
 
     def waiting(self) -> list[int]:
-        """Running runs in which something waits for a message that is settled by now."""
+        """Running runs in which something was settled that a later step has not been told of."""
         ...
 
     def advance(
@@ -31,10 +31,15 @@ class Steps(Protocol):
         after_us: Mapping[int, int],
         at: Instant,
         expire_us: int | None = None,
+        most: int = 5_000,
     ) -> Advanced:
         """Release what follows a delivery that was sent, so long after it as its step says, and
         skip what follows one that never will be; what would follow from an account that was
-        removed is cancelled, and counted as skipped. ``after_us`` is by step."""
+        removed is cancelled, and counted as skipped. ``after_us`` is by step.
+
+        What was released already is skipped as well where the message before has bounced since.
+        At most so many messages are told of in one go; ``waiting`` says whether there are more.
+        """
         ...
 
     def revive(self, run_id: int, steps: int, at: Instant) -> int:

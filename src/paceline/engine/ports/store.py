@@ -9,23 +9,23 @@ from typing import Protocol, TypeVar
 from paceline.core.instants import Instant
 from paceline.engine.ports.alerts import Alerts
 from paceline.engine.ports.audit import Audit
+from paceline.engine.ports.campaigns import Campaigns, Runs
+from paceline.engine.ports.events import Events, Hooks
 from paceline.engine.ports.history import History
 from paceline.engine.ports.keys import Keys
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
 from paceline.engine.ports.people import Audiences, Contacts, Suppressions
 from paceline.engine.ports.pools import Pools
+from paceline.engine.ports.reminders import Groups, Reminders
 from paceline.engine.ports.steps import Steps
 from paceline.engine.ports.subjects import (
     Accounts,
-    Campaigns,
     Deliveries,
-    Events,
     Lanes,
     Ledger,
     MediaShelf,
     Policies,
     Processes,
-    Runs,
     Settings,
 )
 from paceline.engine.ports.timetable import Timetable
@@ -63,6 +63,10 @@ class Tx(Protocol):
     @property
     def steps(self) -> Steps: ...
     @property
+    def reminders(self) -> Reminders: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
     def keys(self) -> Keys: ...
     @property
     def deliveries(self) -> Deliveries: ...
@@ -88,6 +92,8 @@ class Tx(Protocol):
     def settings(self) -> Settings: ...
     @property
     def events(self) -> Events: ...
+    @property
+    def hooks(self) -> Hooks: ...
     @property
     def alerts(self) -> Alerts: ...
     @property
@@ -116,6 +122,11 @@ class Store(Protocol):
 
     def analyse(self) -> None:
         """Refresh the planner's statistics after a bulk insert."""
+        ...
+
+    def wipe(self) -> bool:
+        """Let go of what was overwritten, where the database keeps a copy for a while; False if
+        somebody was in the way."""
         ...
 
     def close(self) -> None: ...

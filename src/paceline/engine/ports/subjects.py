@@ -6,20 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from paceline.core.instants import Instant
-from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+from paceline.core.states import AccountState, DeliveryState
 from paceline.engine.ports.records import (
     Account,
-    Campaign,
     Delivery,
-    Event,
     LaneRow,
     Lease,
     LedgerRow,
     Media,
     NewDelivery,
     ProcessRow,
-    Run,
-    RunKind,
     Upload,
 )
 
@@ -72,73 +68,6 @@ class Policies(Protocol):
         ...
 
     def body(self, policy_id: int) -> Mapping[str, Any]: ...
-
-
-class Campaigns(Protocol):
-    def add(
-        self,
-        *,
-        name: str,
-        kind: RunKind,
-        content: list[dict[str, Any]],
-        settings: Mapping[str, Any],
-        at: Instant,
-    ) -> Campaign:
-        """A name in use raises ``ConflictError``."""
-        ...
-
-    def get(self, campaign_id: int) -> Campaign: ...
-
-    def find(self, name: str) -> Campaign | None: ...
-
-    def list(self, state: CampaignState | None = None) -> list[Campaign]:
-        """All of them, or those in one state."""
-        ...
-
-    def set_settings(self, campaign_id: int, settings: Mapping[str, Any]) -> None: ...
-
-    def move(
-        self, campaign_id: int, event: str, *, at: Instant, reason: str = ""
-    ) -> CampaignState | None: ...
-
-
-class Runs(Protocol):
-    def add(
-        self,
-        *,
-        campaign_id: int,
-        window: str | None = None,
-        opens_at: Instant | None = None,
-        closes_at: Instant | None = None,
-        priority: int = 0,
-        state: RunState = RunState.WAITING,
-        at: Instant,
-    ) -> Run: ...
-
-    def get(self, run_id: int) -> Run: ...
-
-    def of_campaign(self, campaign_id: int) -> list[Run]: ...
-
-    def set_window(
-        self, run_id: int, opens_at: Instant | None, closes_at: Instant | None
-    ) -> None: ...
-
-    def move(
-        self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
-    ) -> RunState | None: ...
-
-    def counts(self, run_id: int) -> dict[DeliveryState, int]:
-        """Deliveries by state, from the counters; every state is present."""
-        ...
-
-    def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
-
-    def idle(self) -> list[int]:
-        """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
-
-    def awaiting_proof(self, run_id: int) -> bool:
-        """Whether some unknown delivery of the run will still be asked about by itself."""
-        ...
 
 
 class Deliveries(Protocol):
@@ -379,20 +308,3 @@ class Settings(Protocol):
         Called first by every command that must be in force before the next message.
         """
         ...
-
-
-class Events(Protocol):
-    def add(
-        self,
-        kind: str,
-        text: str,
-        *,
-        at: Instant,
-        account_id: int | None = None,
-        run_id: int | None = None,
-        delivery_id: int | None = None,
-    ) -> None: ...
-
-    def latest(
-        self, *, account_id: int | None = None, run_id: int | None = None, limit: int = 20
-    ) -> list[Event]: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
 
@@ -14,6 +14,20 @@ PUT_OFF_WORDS = (
     "Outside send window",
 )
 """How the reason begins of what a gate has put off, and not a person or a plan."""
+
+IN_LINE_WORDS = "; no free slot in time"
+"""How the reason goes on of what was put off and stands in line: planned for no minute, and first
+when the gate opens."""
+
+
+class Later(NamedTuple):
+    """A delivery that a gate has put off."""
+
+    key: int
+    was_at: Instant
+    """When it was due as it was looked at."""
+    at: Instant
+    why: str
 
 
 class Timetable(Protocol):
@@ -30,17 +44,17 @@ class Timetable(Protocol):
         ...
 
     def lay(self, slots: Iterable[tuple[int, Instant]], reason: str) -> int:
-        """Lay them anew: only when they are due changes, and why; how many."""
+        """Lay them anew: only when they are due changes, and why; how many. What moves by no more
+        than a second stays as it is."""
         ...
 
-    def put_off(
-        self, account_id: int, run_id: int, until_at: Instant, reason: str, most: int
-    ) -> int:
-        """Move everything that is ready, due earlier and was never tried to ``until_at``; how many.
+    def share(self, slots: Iterable[tuple[int, Instant]], reason: str) -> int:
+        """The same for what makes room for others: what a limit had put off before says so first,
+        and what is due no later than it was planned says nothing."""
+        ...
 
-        Nothing is moved where there are more than ``most``: what nobody has laid out keeps its
-        order by staying as it is.
-        """
+    def put_off(self, account_id: int, moves: Iterable[Later]) -> int:
+        """Move what is on this account, ready, was never tried and is due as it was; how many."""
         ...
 
     def recall(self, account_id: int, at: Instant) -> int:

@@ -35,8 +35,18 @@ class WaitingRow(NamedTuple):
     parts_done: int
     attempts: int
     suppressed: bool
-    put_off: bool = False
-    """Whether a gate has put it off: it stands in line, and is planned for no minute."""
+    in_line: bool = False
+    """Whether a gate has put it off and there was no slot for it: it is planned for no minute."""
+
+
+class Far(NamedTuple):
+    """What of a run waits on an account, or in its pool, beyond an instant."""
+
+    run_id: int
+    account_id: int | None
+    number: int
+    first_at: Instant
+    last_at: Instant
 
 
 class Waiting(Protocol):
@@ -55,10 +65,50 @@ class Waiting(Protocol):
         """The accounts on which something of these runs waits, or that may take from them."""
         ...
 
-    def deliveries(self, run_ids: Iterable[int]) -> Iterator[WaitingRow]:
-        """What waits in these runs (planned or ready), run by run, in order of their numbers."""
+    def deliveries(
+        self, run_ids: Iterable[int], until_at: Instant | None = None
+    ) -> Iterator[WaitingRow]:
+        """What waits in these runs (planned or ready), run by run, in order of their numbers.
+
+        With ``until_at`` only what is due by then, and what follows that.
+        """
+        ...
+
+    def nth_due_at(self, run_ids: Iterable[int], number: int) -> Instant | None:
+        """When the one falls due that has so many before it, over all of these runs; None where
+        no more than that wait in them."""
+        ...
+
+    def beyond(self, run_ids: Iterable[int], until_at: Instant) -> list[Far]:
+        """What of these runs is due later than that, by run and account."""
+        ...
+
+    def due_between(self, lot: Far, after_at: Instant, until_at: Instant) -> int:
+        """How many of a run on an account, or in its pool, are due after the one instant, and not
+        after the other."""
+        ...
+
+    def due(self, run_ids: Iterable[int], account_id: int, limit: int) -> list[WaitingRow]:
+        """What of these runs is ready on this account and has its instant, run by run, in the order
+        in which it falls due; no more than ``limit``."""
         ...
 
     def suppressed(self, addresses: Sequence[str]) -> set[str]:
         """Which of these must not be contacted."""
+        ...
+
+    def known(self, account_id: int, addresses: Sequence[str]) -> set[str]:
+        """To which of these the account has ever sent anything, or may have; one at a time it is
+        ``Deliveries.knows``."""
+        ...
+
+    def places(self) -> set[tuple[int, int | None]]:
+        """Where anything waits in a running run: run and account, None for what is nobody's yet."""
+        ...
+
+    def to_people(
+        self, run_ids: Iterable[int], addresses: Iterable[str], contact_ids: Iterable[int]
+    ) -> Iterator[WaitingRow]:
+        """What waits in these runs for these people, whichever of their addresses it goes to: each
+        once, in order of their numbers."""
         ...

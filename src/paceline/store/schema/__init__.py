@@ -15,7 +15,15 @@ from paceline.store.schema.people import (
     audiences,
     contacts,
 )
+from paceline.store.schema.reminding import (
+    group_syncs,
+    groups,
+    reminder_targets,
+    reminders,
+)
 from paceline.store.schema.sending import (
+    AWAITED,
+    FOLLOWING,
     IN_FLIGHT,
     UNSETTLED,
     accounts,
@@ -40,10 +48,13 @@ from paceline.store.schema.shelf import (
     settings,
     suppressions,
     uploads,
+    webhooks,
 )
 
 __all__ = [
+    "AWAITED",
     "CONTROL",
+    "FOLLOWING",
     "IN_FLIGHT",
     "METADATA",
     "SIGNALS",
@@ -58,16 +69,21 @@ __all__ = [
     "counters",
     "deliveries",
     "events",
+    "group_syncs",
+    "groups",
     "idempotency_keys",
     "lanes",
     "ledger",
     "media",
     "policies",
     "processes",
+    "reminder_targets",
+    "reminders",
     "run_accounts",
     "runs",
     "settings",
     "suppressions",
     "uploads",
     "usage",
+    "webhooks",
 ]

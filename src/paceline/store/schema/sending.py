@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
@@ -40,6 +41,12 @@ IN_FLIGHT = "deliveries.state IN ('sending', 'unknown') AND deliveries.attempts 
 That they were attempted goes without saying; it keeps statements that only name the two states,
 and find their rows by key, away from the index that is made with these words.
 """
+
+FOLLOWING = "state IN ('planned', 'ready') AND step > 1"
+"""Deliveries that are called off if the message before them was not delivered."""
+
+OVER = "'sent', 'failed', 'bounced', 'skipped', 'cancelled'"
+AWAITED = f"awaited AND state IN ({OVER})"
 
 policies = Table(
     "policies",
@@ -93,7 +100,7 @@ campaigns = Table(
     Column("launched_at", BigInteger),
     Column("finished_at", BigInteger),
     UniqueConstraint("name"),
-    one_of("kind", ("campaign", "direct")),
+    one_of("kind", ("campaign", "direct", "reminder")),
     one_of("state", CampaignState),
 )
 
@@ -110,12 +117,28 @@ runs = Table(
     Column("priority", Integer, nullable=False),
     Column("reason", Text, nullable=False),
     Column("summary", Text, nullable=False),
+    # A firing says what its reminder said then, whoever edits that meanwhile.
+    Column("content", Text),
+    Column("fired_for", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("started_at", BigInteger),
     Column("finished_at", BigInteger),
     one_of("state", RunState),
 )
 Index("ix_runs_campaign_id", runs.c.campaign_id)
+# What its window should have ended by itself, and has not: looked for once in a while.
+Index(
+    "ix_runs_closing",
+    runs.c.closes_at,
+    **only("closes_at IS NOT NULL AND state IN ('waiting', 'running', 'paused')"),
+)
+Index(
+    "ix_runs_firing",
+    runs.c.campaign_id,
+    runs.c.fired_for,
+    unique=True,
+    **only("fired_for IS NOT NULL"),
+)
 
 deliveries = Table(
     "deliveries",
@@ -129,6 +152,8 @@ deliveries = Table(
     Column("step", Integer, nullable=False),
     # The delivery of the step before, which has to be sent first.
     Column("after_id", BigInteger),
+    # Whether one of the next step has still to be told what becomes of this one.
+    Column("awaited", Boolean, nullable=False, server_default=false()),
     Column("position", BigInteger, nullable=False),
     Column("target", Text, nullable=False),
     Column("fields", Text, nullable=False),
@@ -204,12 +229,20 @@ Index(
     **only("contact_id IS NOT NULL AND sent_at IS NOT NULL"),
 )
 
-# What waits for an earlier step: looked through whenever something of its run was settled.
+# The followers of a message, as long as it concerns them what becomes of it.
 Index(
     "ix_deliveries_following",
     deliveries.c.run_id,
     deliveries.c.after_id,
-    **only("state = 'planned' AND step > 1"),
+    **only(FOLLOWING),
+)
+# Messages that are over, and whose followers do not know it yet: only these are looked at every
+# minute, however many others wait.
+Index(
+    "ix_deliveries_awaited",
+    deliveries.c.run_id,
+    deliveries.c.id,
+    **only(AWAITED),
 )
 
 run_accounts = Table(

@@ -1,4 +1,4 @@
-"""What lies beside the messages: media, suppressions, events, alerts, settings, keys.
+"""What lies beside the messages: media, suppressions, events, webhooks, alerts, settings, keys.
 
 Events have no foreign keys: they are a record of what happened, and outlive what they speak of.
 """
@@ -61,9 +61,31 @@ events = Table(
     Column("account_id", BigInteger),
     Column("run_id", BigInteger),
     Column("delivery_id", BigInteger),
+    Column("data", Text, nullable=False, server_default="{}"),
 )
 Index("ix_events_account", events.c.account_id, events.c.id)
 Index("ix_events_run", events.c.run_id, events.c.id)
+
+# How far each outgoing webhook has come. Where it is and its secret are in the settings file alone.
+webhooks = Table(
+    "webhooks",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    # The last event it has dealt with.
+    Column("cursor", BigInteger, nullable=False),
+    # Whoever brings it events holds this, until then; by the database's clock.
+    Column("generation", BigInteger, nullable=False),
+    Column("lease_until_at", BigInteger),
+    Column("failures", BigInteger, nullable=False),
+    Column("failing_since_at", BigInteger),
+    Column("next_try_at", BigInteger),
+    Column("problem", Text, nullable=False),
+    Column("delivered", BigInteger, nullable=False),
+    Column("delivered_at", BigInteger),
+    Column("skipped", BigInteger, nullable=False),
+    Column("disabled_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+)
 
 settings = Table(
     "settings",

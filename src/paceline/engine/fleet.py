@@ -1,0 +1,71 @@
+"""Who runs the lanes, as far as the database can tell: which processes live, and who has died.
+
+A process that was killed cannot say so. What it held is held until its lease ends, and meanwhile
+all that is known of it is when it was last heard of.
+"""
+
+from __future__ import annotations
+
+from paceline.core.instants import SECOND, Instant
+from paceline.core.zones import wall_at
+from paceline.engine.leases import IDLE_LEASE_US, IDLE_RENEW_EVERY_US, LEASE_US, RENEW_EVERY_US
+from paceline.engine.ports import LaneRow, ProcessRow, Tx
+
+START_ONE = "start one with 'paceline up'"
+NOBODY_RUNS = f"no Paceline process is running: {START_ONE}"
+
+LATE_US = 3 * SECOND
+"""A renewal may come so late without anything being wrong."""
+
+
+def is_running(tx: Tx) -> bool:
+    """Whether some process holds a lease, and so may send."""
+    return any(process.lease_until_at > tx.now for process in tx.processes.list())
+
+
+def heard_at(process: ProcessRow, now: Instant) -> Instant:
+    """When a process last renewed its lease: one that owns no lane has a longer one."""
+    idle = process.lease_until_at - now > LEASE_US
+    return process.lease_until_at - (IDLE_LEASE_US if idle else LEASE_US)
+
+
+def is_silent(process: ProcessRow, now: Instant) -> bool:
+    """Whether it should have renewed its lease by now, and has not."""
+    idle = process.lease_until_at - now > LEASE_US
+    every_us = IDLE_RENEW_EVERY_US if idle else RENEW_EVERY_US
+    return now - heard_at(process, now) > every_us + LATE_US
+
+
+def held_up(tx: Tx, lane: LaneRow, zone: str) -> str:
+    """Why nobody serves a lane although it may be due; empty if somebody does, or soon will."""
+    now = tx.now
+    processes = {process.id: process for process in tx.processes.list()}
+    leased = [process for process in processes.values() if process.lease_until_at > now]
+    heard = [process for process in leased if not is_silent(process, now)]
+    holder = processes.get(lane.owner) if lane.owner is not None else None
+    if holder is None or holder.lease_until_at <= now:
+        if heard:
+            return ""
+        if not leased:
+            return NOBODY_RUNS
+        last = max(leased, key=lambda process: heard_at(process, now))
+        return f"{_named(last)} {_unheard(last, now, zone)}: if it has died, {START_ONE}"
+    if not is_silent(holder, now):
+        return ""
+    over = f"at {_clock(holder.lease_until_at, zone)}"
+    others = [process for process in heard if process.id != holder.id]
+    then = f"another takes over {over}" if others else f"another can take over {over}: {START_ONE}"
+    return f"its lane is held by {_named(holder)}, which {_unheard(holder, now, zone)}; {then}"
+
+
+def _named(process: ProcessRow) -> str:
+    return f"process {process.id} ({process.name})"
+
+
+def _unheard(process: ProcessRow, now: Instant, zone: str) -> str:
+    return f"has not been heard of since {_clock(heard_at(process, now), zone)}"
+
+
+def _clock(at: Instant, zone: str) -> str:
+    """To the second: leases are short."""
+    return f"{wall_at(at, zone):%H:%M:%S} {zone}"

@@ -1,0 +1,76 @@
+"""From a part of a delivery to a message that can be sent: rendered, with its media, addressed.
+
+A template that fails or a file that is refused ends the matter before anything is intended. A
+recipient who cannot be found does not: that took a call to the provider, so it is written down and
+paced as the send that it stands in for, or a list of bad names would be looked up in one go.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from paceline.core.errors import InputError
+from paceline.core.outcome import Outcome, OutcomeKind, transient
+from paceline.core.template import render_part
+from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.media import Handles
+from paceline.engine.ports import Account, Clock, Journal, Message
+from paceline.engine.settling import Flight
+
+log = structlog.get_logger("paceline.lane")
+
+
+class Desk:
+    """Where the messages of one account are made ready, for as long as its lane runs."""
+
+    def __init__(
+        self, account: Account, driver: LazyDriver, journal: Journal, clock: Clock
+    ) -> None:
+        self._account = account
+        self._driver = driver
+        self.handles = Handles(account, driver, journal, clock)
+
+    async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
+        """The next part of a flight as a message; an outcome if it can never become one, or not
+        now. Whom it is for may turn out to be ``flight.unreachable``."""
+        delivery, part = flight.delivery, flight.content.parts[flight.part]
+        try:
+            rendered = render_part(part, delivery.target, delivery.fields)
+        except InputError as error:
+            return Outcome(OutcomeKind.REJECTED, str(error))
+        handle: str | None = None
+        made = self.handles.made
+        if part.media is not None:
+            answer = await self.handles.handle_of(part.media, timeout_us)
+            if isinstance(answer, Outcome):
+                return answer
+            handle = answer
+        flight.handle, flight.fresh = handle, self.handles.made > made
+        message = Message(key, delivery.target, delivery.action, rendered, handle)
+        if self._driver.capabilities.resolves:
+            return await self._addressed(flight, message, timeout_us)
+        return message
+
+    async def _addressed(self, flight: Flight, message: Message, timeout_us: int) -> Message:
+        """Looked up once per flight, however many parts it has."""
+        if flight.address is None:
+            answer = await self._look_up(message, timeout_us)
+            if isinstance(answer, Outcome):
+                flight.unreachable = answer
+                return message
+            flight.address = answer
+        return message._replace(target=flight.address)
+
+    async def _look_up(self, message: Message, timeout_us: int) -> str | Outcome:
+        try:
+            answer = await within_time(self._driver.resolve(message), timeout_us)
+        except TimeoutError:
+            return transient("looking the recipient up took too long")
+        except Exception as error:
+            # A driver must answer with an outcome; when it raises, nobody has received anything.
+            log.exception("driver failed", account=self._account.name, key=message.key)
+            return transient(f"driver failed: {type(error).__name__}: {error}")
+        if isinstance(answer, Outcome) and not answer.refused:
+            # Nothing was sent, so there is nothing to be in doubt of, and nothing was accepted.
+            return transient(answer.reason, answer.code)
+        return answer
