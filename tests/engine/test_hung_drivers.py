@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import suppress
 from typing import Any
 
@@ -250,3 +251,27 @@ def test_whoever_is_cancelled_while_waiting_takes_the_call_along() -> None:
         assert ended
 
     run_virtual(script(), start_at=0)
+
+
+def test_an_error_in_the_very_moment_of_a_cancellation_is_not_lost() -> None:
+    unseen: list[dict[str, Any]] = []
+
+    async def script() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, about: unseen.append(about))
+        answer: asyncio.Future[str] = loop.create_future()
+
+        async def call() -> str:
+            return await answer
+
+        waiting = asyncio.ensure_future(within_time(call(), HOUR))
+        await asyncio.sleep(1)
+        answer.set_exception(ValueError("the driver has a defect"))
+        await asyncio.sleep(0)  # The call has failed, and whoever waits for it has not heard yet.
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run_virtual(script(), start_at=0)
+    gc.collect()
+    assert unseen == []

@@ -133,8 +133,7 @@ async def within_time(
         await _until_done(apart, timeout_us, loop)
         in_time = apart.done()
     finally:
-        if not apart.done():
-            await _call_off(apart, leave)
+        await _see_to_its_end(apart, leave)
     if not apart.done() or (apart.cancelled() and not in_time):
         raise TimeoutError
     return _answer(apart)
@@ -166,8 +165,7 @@ async def _apart(call: Awaitable[T]) -> T:
     try:
         await asyncio.wait({apart})
     finally:
-        if not apart.done():
-            await _call_off(apart, None)
+        await _see_to_its_end(apart, None)
     return _answer(apart)
 
 
@@ -175,6 +173,20 @@ def _answer(apart: asyncio.Future[T]) -> T:
     if apart.cancelled():
         raise ProviderError("the driver broke off its own call")
     return apart.result()
+
+
+async def _see_to_its_end(apart: asyncio.Future[Any], leave: Leave | None) -> None:
+    """A call that goes on is called off. One that failed in the very moment in which whoever waits
+    is told to stop has nobody left to see its error."""
+    if not apart.done():
+        await _call_off(apart, leave)
+    elif _is_leaving():
+        _note_end(apart)
+
+
+def _is_leaving() -> bool:
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
 
 
 async def _call_off(apart: asyncio.Future[Any], leave: Leave | None) -> None:
