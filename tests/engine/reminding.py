@@ -26,7 +26,11 @@ def groups(count: int) -> list[Target]:
     return [Target(f"1203630{number:05}@g.us") for number in range(count)]
 
 
+POSTER = "poster.png"
+
+
 def remind(world: World, count: int = 10, *, name: str = "standup", **changes: Any) -> None:
+    """At nine every morning unless told otherwise; parts may show the poster."""
     raw: dict[str, Any] = {
         "name": name,
         "account": "ann",
@@ -41,6 +45,8 @@ def remind(world: World, count: int = 10, *, name: str = "standup", **changes: A
         del raw["account"]
     spec = ReminderSpec.from_mapping(raw)
     now = world.clock.now()
+    poster = world.write(lambda tx: tx.media.put(POSTER, "image/png", b"x" * 5_000_000, now))
+    spec = ReminderSpec(spec.campaign.with_media({POSTER: poster.id}), spec.rule)
     world.write(lambda tx: reminders.create(tx, spec, groups(count), world.providers, now))
 
 

@@ -12,7 +12,7 @@ from paceline.core.states import RunState
 from paceline.engine.commands import reminders
 from paceline.engine.firing import ring
 from paceline.engine.reminder_spec import ReminderSpec
-from tests.engine.reminding import EIGHT, ZONE, fresh, groups, runs_of
+from tests.engine.reminding import EIGHT, POSTER, ZONE, fresh, groups, remind, runs_of
 from tests.engine.world import World
 from tests.store.counting import counted
 
@@ -21,25 +21,8 @@ LATENCY = "300ms..1200ms"
 """What WhatsApp takes to take a message."""
 
 
-def remind(world: World, parts: list[dict[str, Any]], **changes: Any) -> None:
-    """A thousand groups at nine; parts name the image as ``poster``."""
-    now = world.clock.now()
-    poster = world.write(lambda tx: tx.media.put("poster.png", "image/png", b"x" * 5_000_000, now))
-    raw = {
-        "name": "standup",
-        "account": "ann",
-        "cron": "0 9 * * *",
-        "zone": ZONE,
-        "parts": parts,
-        **changes,
-    }
-    spec = ReminderSpec.from_mapping(raw)
-    spec = ReminderSpec(spec.campaign.with_media({"poster.png": poster.id}), spec.rule)
-    world.write(lambda tx: reminders.create(tx, spec, groups(1_000), world.providers, now))
-
-
-CAPTIONED = [{"media": "poster.png", "caption": "see you there"}]
-TWO_PARTS = [{"text": "see you there"}, {"media": "poster.png"}]
+CAPTIONED = [{"media": POSTER, "caption": "see you there"}]
+TWO_PARTS = [{"text": "see you there"}, {"media": POSTER}]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +38,7 @@ def test_a_thousand_groups_take_as_long_as_the_account_can_bear(
 ) -> None:
     async def script(world: World) -> None:
         world.account(preset="whatsapp-established", latency=LATENCY)
-        remind(world, parts)
+        remind(world, 1_000, parts=parts)
         process = world.process(poll_us=MINUTE)
         await world.wait(HOUR + 2 * SECOND)
         (run,) = runs_of(world)
@@ -78,7 +61,7 @@ def test_a_thousand_groups_take_as_long_as_the_account_can_bear(
 def test_after_a_crash_the_limiter_and_the_handle_are_as_they_were(tmp_path: Path) -> None:
     async def script(world: World) -> None:
         world.account(preset="whatsapp-established", latency=LATENCY)
-        remind(world, CAPTIONED)
+        remind(world, 1_000, parts=CAPTIONED)
         first = world.process(poll_us=MINUTE)
         await world.wait(HOUR + 5 * MINUTE)
         await first.kill()
@@ -101,7 +84,7 @@ def test_after_a_crash_the_limiter_and_the_handle_are_as_they_were(tmp_path: Pat
 def test_after_a_rate_limit_the_account_falls_to_its_floor_and_climbs_back(tmp_path: Path) -> None:
     async def script(world: World) -> None:
         world.account(preset="whatsapp-established", throttle_at=[50])
-        remind(world, CAPTIONED)
+        remind(world, 1_000, parts=CAPTIONED)
         process = world.process(poll_us=MINUTE)
         await world.wait(3 * HOUR)
         await process.stop()

@@ -12,7 +12,7 @@ from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine import lane as lanes
 from paceline.engine.chooser import Chooser
 from paceline.engine.commands import accounts
-from paceline.engine.crashes import CrashBook
+from paceline.engine.crashes import Crash, CrashBook, OneTooMany, Restart
 from paceline.engine.memory import take_snapshot
 from tests.engine.doubles import Double, Watcher, forever
 from tests.engine.faults import LostStore, TrippedStore
@@ -86,13 +86,32 @@ def test_a_lane_that_is_killed_comes_back_later_each_time_and_at_last_not_at_all
 
 def test_crashes_are_forgotten_after_ten_minutes() -> None:
     book = CrashBook()
-    pauses = [book.note(1, n * SECOND) for n in range(4)]
+
+    def pause(account_id: int, at: Instant) -> int:
+        verdict = book.note(account_id, Crash(at, None))
+        assert isinstance(verdict, Restart)
+        return verdict.pause_us
+
+    pauses = [pause(1, n * SECOND) for n in range(4)]
     assert pauses == [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]
-    assert book.note(2, 4 * SECOND) == SECOND, "every lane has its own"
-    assert book.note(1, 10 * MINUTE + 2 * SECOND) == 2 * SECOND, "only the last one is remembered"
-    later = [book.note(1, 20 * MINUTE + n * SECOND) for n in (3, 4, 5, 6, 7)]
-    assert later == [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND, None]
-    assert book.note(1, 20 * MINUTE + 8 * SECOND) == SECOND, "a person has looked since"
+    assert pause(2, 4 * SECOND) == SECOND, "every lane has its own"
+    assert pause(1, 10 * MINUTE + 2 * SECOND) == 2 * SECOND, "only the last one is remembered"
+    later = [pause(1, 20 * MINUTE + n * SECOND) for n in (3, 4, 5, 6)]
+    assert later == [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]
+    assert book.note(1, Crash(20 * MINUTE + 7 * SECOND, None)) == OneTooMany(None)
+    assert pause(1, 20 * MINUTE + 8 * SECOND) == SECOND, "a person has looked since"
+
+
+@pytest.mark.parametrize(
+    ("served", "blamed"),
+    [([7, 7, 7, 7, 7], 7), ([7, 7, 8, 7, 7], None), ([None, 7, 7, 7, 7], None)],
+)
+def test_a_run_is_to_blame_if_it_was_the_same_every_time(
+    served: list[int | None], blamed: int | None
+) -> None:
+    book = CrashBook()
+    verdicts = [book.note(1, Crash(at, run_id)) for at, run_id in enumerate(served)]
+    assert verdicts[-1] == OneTooMany(blamed)
 
 
 def test_killing_a_lane_that_does_not_run_does_nothing(worlds: Worlds) -> None:

@@ -112,7 +112,8 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         ),
         _K.CAMPAIGN_LAUNCHED: Described("it was launched", ("campaign",)),
         _K.CAMPAIGN_PAUSED: Described(
-            "it was paused by an operator, its breaker or a signal", ("campaign", *_PAUSED)
+            "it was paused by an operator, its breaker, a signal or a defect",
+            ("campaign", *_PAUSED),
         ),
         _K.CAMPAIGN_RESUMED: Described("it goes on", ("campaign",)),
         _K.CAMPAIGN_CANCELLED: Described("nothing more of it starts", ("campaign", "reason")),
@@ -132,7 +133,8 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         _K.SENDING_STOPPED: Described("an operator has stopped everything", ("reason",)),
         _K.SENDING_RESUMED: Described("sending goes on after that", ()),
         _K.UNKNOWN_RESOLVED: Described(
-            "a person has said what became of a message in doubt", ("delivery", "run", "verdict")
+            "a person, or a receipt, has said what became of a message in doubt",
+            ("delivery", "run", "verdict"),
         ),
         _K.SIGNALS_CHANGED: Described("the table of signals was changed", ("signals",)),
         _K.AUDIENCE_REMOVED: Described("an audience was removed", ("audience",)),
@@ -162,7 +164,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "counts": "deliveries by state, without the states nobody is in",
         "summary": "one or two sentences for people",
         "reason": "why, in words; empty where there is nothing to say",
-        "by": "`operator`, `breaker` or `signal`",
+        "by": "`operator`, `breaker`, `signal` or `defect`",
         "account": "the account's name; `null` where none is to blame",
         "accounts": "names of accounts",
         "until_at": "when it goes on by itself; `null` if it does not",

@@ -19,6 +19,7 @@ from paceline.engine.ports.alerts import Reasons
 
 BREAKER = "campaign.breaker"
 SIGNALLED = "campaign.signal"
+DEFECT = "campaign.defect"
 BOUNCES = "account.bounces"
 THROTTLED = "account.throttled"
 MISSED = "reminder.missed"
@@ -53,6 +54,20 @@ def campaign_paused(
             reasons=reasons,
             account_id=account.id,
             run_id=run_id,
+        ),
+        now,
+    )
+
+
+def run_failed(tx: Tx, run: Run, account: Account, reason: str, now: Instant) -> None:
+    """A campaign or a reminder was paused because its lane crashes whenever it is its turn."""
+    tx.alerts.put(
+        NewAlert(
+            key=f"{DEFECT}:{run.id}",
+            kind=DEFECT,
+            text=f"{run.kind} {run.campaign} was paused on {account.name}: {reason}",
+            account_id=account.id,
+            run_id=run.id,
         ),
         now,
     )

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import structlog
 
-from paceline.core.errors import ProviderError
+from paceline.core.errors import PacelineError, ProviderError
 from paceline.core.instants import DAY, SECOND, Instant
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.pacer import HORIZON
@@ -22,6 +22,7 @@ from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
 from paceline.engine.context import LaneContext
+from paceline.engine.crashes import RunFailed
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -84,7 +85,12 @@ class Chooser:
             return self._not_before_at
         wake_at: Instant | None = None
         for queue in self._memory.agenda.in_turn():
-            verdict = await self._serve(queue, now)
+            try:
+                verdict = await self._serve(queue, now)
+            except PacelineError:
+                raise
+            except Exception as error:
+                raise RunFailed(queue.run.id, error) from error
             if verdict is GO:
                 return now
             if isinstance(verdict, Wait):

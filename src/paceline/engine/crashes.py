@@ -1,4 +1,7 @@
-"""What a lane's crashes lead to: a pause that grows, and in the end a suspended account.
+"""What a lane's crashes lead to: a pause that grows, and in the end a person who looks.
+
+Where it is always one campaign or reminder that makes its lane crash, that one is paused, and the
+account goes on with the others. Otherwise the account is suspended.
 
 How often a lane has crashed is remembered per process and for ten minutes only; noticing a crash
 is the supervisor's affair.
@@ -6,9 +9,11 @@ is the supervisor's affair.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
-from paceline.engine import alerts, events
+from paceline.engine import alerts, events, lane_writes
 from paceline.engine.pooling import give_back
 from paceline.engine.ports import Account, Lease, Tx
 
@@ -21,21 +26,81 @@ CRASH_MEMORY_US = 10 * MINUTE
 TOO_MANY_CRASHES = "Too many worker crashes"
 
 
+class RunFailed(Exception):
+    """What a lane did for one run has failed in a way that nobody foresaw."""
+
+    def __init__(self, run_id: int, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.run_id = run_id
+
+
+class Crash(NamedTuple):
+    at: Instant
+    run_id: int | None
+    """The run that was being served, where it was that."""
+
+
+class Restart(NamedTuple):
+    """When a lane that has crashed is tried again."""
+
+    pause_us: int
+
+
+class OneTooMany(NamedTuple):
+    run_id: int | None
+    """The run that was being served every time, if it was always the same."""
+
+
 class CrashBook:
     """The recent crashes of every lane of a process."""
 
     def __init__(self) -> None:
-        self._at: dict[int, list[Instant]] = {}
+        self._crashes: dict[int, list[Crash]] = {}
 
-    def note(self, account_id: int, now: Instant) -> int | None:
-        """How long to pause after this crash; None when it was one too many."""
-        earlier = [at for at in self._at.get(account_id, []) if now - at < CRASH_MEMORY_US]
-        crashes = [*earlier, now]
+    def note(self, account_id: int, crash: Crash) -> Restart | OneTooMany:
+        """How long to pause after this crash, unless it was one too many."""
+        known = self._crashes.get(account_id, [])
+        earlier = [one for one in known if crash.at - one.at < CRASH_MEMORY_US]
+        crashes = [*earlier, crash]
         if len(crashes) >= CRASHES_ALLOWED:
-            del self._at[account_id]
-            return None
-        self._at[account_id] = crashes
-        return min(CRASH_PAUSE_US << len(earlier), CRASH_PAUSE_LONGEST_US)
+            del self._crashes[account_id]
+            alike = {one.run_id for one in crashes} == {crash.run_id}
+            return OneTooMany(crash.run_id if alike else None)
+        self._crashes[account_id] = crashes
+        return Restart(min(CRASH_PAUSE_US << len(earlier), CRASH_PAUSE_LONGEST_US))
+
+
+def give_back_crashed(
+    tx: Tx,
+    lease: Lease,
+    account: Account,
+    verdict: Restart | OneTooMany,
+    reason: str,
+    now: Instant,
+) -> None:
+    """Give back a lane that has crashed: for a while, or until a person has looked."""
+    told = f"{TOO_MANY_CRASHES} (last: {reason})"
+    if isinstance(verdict, Restart):
+        tx.lanes.release(lease, tx.now + verdict.pause_us)
+    elif verdict.run_id is None:
+        suspend(tx, lease, account, told, now)
+    else:
+        _set_aside(tx, lease, account, verdict.run_id, told, now)
+
+
+def _set_aside(
+    tx: Tx, lease: Lease, account: Account, run_id: int, reason: str, now: Instant
+) -> None:
+    """Pause what makes its lane crash every time, and give the lane back to go on with the rest."""
+    run = tx.runs.get(run_id)
+    if run.kind == "direct":
+        # Single messages have no campaign that somebody could resume.
+        suspend(tx, lease, account, reason, now)
+        return
+    tx.settings.fence()
+    if lane_writes.pause_run(tx, run_id, account, "defect", reason, now):
+        alerts.run_failed(tx, run, account, reason, now)
+    tx.lanes.release(lease, tx.now + CRASH_PAUSE_US)
 
 
 def suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -> None:

@@ -94,10 +94,12 @@ def account_is(
     tx.events.add(kind, text, at=at, account_id=account.id, data=told)
 
 
+_BY_ITSELF = {"breaker": "its breaker", "signal": "a signal", "defect": "a defect"}
+
+
 def paused_by_itself(tx: Tx, run: Run, account: Account, by: str, reason: str, at: Instant) -> None:
-    """A campaign or a reminder was paused by its breaker, or by a signal."""
-    what = "its breaker" if by == "breaker" else "a signal"
-    text = f"{run.kind} {run.campaign} paused by {what} on {account.name}: {reason}"
+    """A campaign or a reminder was paused by its breaker, by a signal or for a defect of ours."""
+    text = f"{run.kind} {run.campaign} paused by {_BY_ITSELF[by]} on {account.name}: {reason}"
     told = {run.kind: run.campaign, "reason": reason, "by": by, "account": account.name}
     kind = EventKind(f"{run.kind}.paused")
     tx.events.add(kind, text, at=at, account_id=account.id, run_id=run.id, data=told)

@@ -163,8 +163,10 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
             events.account_is(tx, account, state, now, reason=why, until_at=until_at)
             tx.lanes.touch(account.id, now)
             give_back(tx, account.id, now)
-    if run_id is not None and _pause_run(tx, run_id, aftermath, account, now):
-        paused = run_id
+    if run_id is not None:
+        by = "breaker" if aftermath.by_breaker else "signal"
+        if pause_run(tx, run_id, account, by, aftermath.run_reason, now):
+            paused = run_id
     return _Changed(state, paused)
 
 
@@ -183,13 +185,12 @@ def _alert(tx: Tx, aftermath: Aftermath, changed: _Changed, account: Account, no
         alerts.throttled_again(tx, account, aftermath.setbacks, reason, now)
 
 
-def _pause_run(tx: Tx, run_id: int, aftermath: Aftermath, account: Account, now: Instant) -> bool:
-    reason = aftermath.run_reason
+def pause_run(tx: Tx, run_id: int, account: Account, by: str, reason: str, now: Instant) -> bool:
+    """Pause a campaign or a reminder that was paused by nobody; False if it is not under way."""
     if tx.runs.move(run_id, "pause", at=now, reason=reason) is None:
         return False
     run = tx.runs.get(run_id)
     tx.campaigns.move(run.campaign_id, "pause", at=now, reason=reason)
-    by = "breaker" if aftermath.by_breaker else "signal"
     events.paused_by_itself(tx, run, account, by, reason, now)
     tx.lanes.touch_run(run_id, now)
     return True

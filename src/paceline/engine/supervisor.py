@@ -29,7 +29,14 @@ from paceline.engine.bell import Bell
 from paceline.engine.chance import Draws
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
-from paceline.engine.crashes import AWAY_PAUSE_US, TOO_MANY_CRASHES, CrashBook, suspend
+from paceline.engine.crashes import (
+    AWAY_PAUSE_US,
+    Crash,
+    CrashBook,
+    RunFailed,
+    give_back_crashed,
+    suspend,
+)
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.housekeeping import Housekeeping
 from paceline.engine.lane import Lane
@@ -306,7 +313,9 @@ class Supervisor:
             await self._crashed(lease, account, "killed")
         except Exception as error:
             log.exception("lane crashed", account=account.name)
-            await self._crashed(lease, account, f"{type(error).__name__}: {error}")
+            run_id = error.run_id if isinstance(error, RunFailed) else None
+            reason = str(error) if run_id else f"{type(error).__name__}: {error}"
+            await self._crashed(lease, account, reason, run_id)
         finally:
             self._running.pop(account.id, None)
             self._observer.lanes_running(len(self._running))
@@ -322,18 +331,15 @@ class Supervisor:
         except Exception as error:
             log.warning("driver did not close", account=account.name, error=repr(error))
 
-    async def _crashed(self, lease: Lease, account: Account, reason: str) -> None:
-        """Pause longer after each crash; after too many, suspend rather than try for ever."""
+    async def _crashed(
+        self, lease: Lease, account: Account, reason: str, run_id: int | None = None
+    ) -> None:
+        """Pause longer after each crash; after too many, let a person look at what is to blame."""
         self._observer.lane_crashed(account.name)
         now = self._clock.now()
-        pause_us = self._crashes.note(account.id, now)
-        if pause_us is None:
-            log.error("account suspended", account=account.name, reason=TOO_MANY_CRASHES)
-            told = f"{TOO_MANY_CRASHES} (last: {reason})"
-            await self._insist(lambda tx: suspend(tx, lease, account, told, now))
-            return
-        log.warning("lane restarts", account=account.name, pause_us=pause_us)
-        await self._give_back(lease, pause_us)
+        pause = self._crashes.note(account.id, Crash(now, run_id))
+        log.warning("lane is given back", account=account.name, **pause._asdict())
+        await self._insist(lambda tx: give_back_crashed(tx, lease, account, pause, reason, now))
 
     async def _give_back(self, lease: Lease, pause_us: int) -> None:
         await self._insist(lambda tx: tx.lanes.release(lease, tx.now + pause_us))
