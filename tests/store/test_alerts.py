@@ -109,6 +109,39 @@ def test_a_clock_that_was_ahead_does_not_hide_an_alert(scene: Scene) -> None:
     assert untold(scene, T0) == [alert.id]
 
 
+def test_told_by_a_clock_that_was_behind_nothing_is_new(scene: Scene) -> None:
+    """Whether it has happened again is a matter of how often, and not of whose clock."""
+    alert = put(scene, T0)
+    with scene.store.write() as tx:
+        assert set_out(tx, alert, now=T0 - 2 * HOUR) == [alert.id]
+        tx.alerts.told([alert.id], T0 - 2 * HOUR)
+    assert untold(scene, T0 + MINUTE) == []
+    put(scene, T0 + MINUTE)
+    assert untold(scene, T0 + MINUTE) == [alert.id]
+
+
+def test_told_by_a_clock_that_was_ahead_it_is_told_again_when_it_happens_again(
+    scene: Scene,
+) -> None:
+    alert = put(scene, T0)
+    with scene.store.write() as tx:
+        assert set_out(tx, alert, now=T0 + 900 * HOUR) == [alert.id]
+        tx.alerts.told([alert.id], T0 + 900 * HOUR)
+    assert untold(scene, T0 + HOUR) == []
+    put(scene, T0 + HOUR)
+    assert untold(scene, T0 + HOUR) == [alert.id]
+
+
+def test_what_happens_while_it_is_being_told_is_news(scene: Scene) -> None:
+    alert = put(scene, T0)
+    with scene.store.write() as tx:
+        assert set_out(tx, alert, now=T0) == [alert.id]
+    put(scene, T0)
+    with scene.store.write() as tx:
+        tx.alerts.told([alert.id], T0)
+    assert untold(scene, T0 + HOUR) == [alert.id]
+
+
 def test_a_clock_that_is_a_little_behind_knows_that_another_tells(scene: Scene) -> None:
     """The clocks of a fleet are never quite the same, and nobody is told twice for that."""
     alert = put(scene, T0)

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     and_,
     bindparam,
+    case,
     func,
     or_,
     select,
@@ -183,14 +184,25 @@ def _is_untold() -> ColumnElement[bool]:
     """Never told, or happened again since and told long ago; and nobody is telling it: nobody has
     set out, or it was too long ago. What lies far ahead was written by a wrong clock, what lies
     ahead a little by one that is not quite the same as ours."""
-    told_at, telling_at = alerts.c.told_at, alerts.c.telling_at
-    again = and_(alerts.c.last_at > told_at, told_at <= bindparam("again_before"))
+    told_at, telling_at, beyond = alerts.c.told_at, alerts.c.telling_at, bindparam("beyond")
+    long_ago = or_(told_at <= bindparam("again_before"), told_at > beyond)
+    again = and_(alerts.c.count > alerts.c.told_count, long_ago)
     nobody_tells = or_(
-        telling_at.is_(None),
-        telling_at <= bindparam("abandoned_before"),
-        telling_at > bindparam("beyond"),
+        telling_at.is_(None), telling_at <= bindparam("abandoned_before"), telling_at > beyond
     )
     return and_(text(_OPEN), or_(told_at.is_(None), again), nobody_tells)
+
+
+_REACHED = bindparam("told", type_=BigInteger)
+"""When it was told; nothing if nobody was reached."""
+
+
+def _now_or(before: ColumnElement[int]) -> ColumnElement[int]:
+    return func.coalesce(_REACHED, before)
+
+
+def _told_count() -> ColumnElement[int]:
+    return case((_REACHED.is_(None), alerts.c.told_count), else_=alerts.c.telling_count)
 
 
 _LATEST_FIRST = (alerts.c.last_at.desc(), alerts.c.id.desc())
@@ -223,7 +235,7 @@ _SET_OUT = Prepared(
     lambda on_postgresql: (
         update(alerts)
         .where(_is_untold(), among(alerts.c.id, "ids", on_postgresql=on_postgresql))
-        .values(telling_at=bindparam("telling"))
+        .values(telling_at=bindparam("telling"), telling_count=alerts.c.count)
         .returning(*_COLUMNS)
     )
 )
@@ -231,10 +243,7 @@ _TOLD = Prepared(
     lambda on_postgresql: (
         update(alerts)
         .where(among(alerts.c.id, "ids", on_postgresql=on_postgresql))
-        .values(
-            telling_at=None,
-            told_at=func.coalesce(bindparam("told", type_=BigInteger), alerts.c.told_at),
-        )
+        .values(telling_at=None, told_at=_now_or(alerts.c.told_at), told_count=_told_count())
     )
 )
 

@@ -5,7 +5,7 @@ Events have no foreign keys: they are a record of what happened, and outlive wha
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, Table, Text, text
 
 from paceline.store.schema.common import METADATA, Id, only
 
@@ -109,6 +109,10 @@ alerts = Table(
     Column("told_at", BigInteger),
     # When a process set out to tell it. Only that it did is known, until it says that it has.
     Column("telling_at", BigInteger),
+    # How often it had happened then, and when it was told last. What is news is a matter of these
+    # and not of instants, which different clocks have written.
+    Column("telling_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("told_count", BigInteger, nullable=False, server_default=text("0")),
     Column("cleared_at", BigInteger),
     Column("account_id", BigInteger),
     Column("run_id", BigInteger),

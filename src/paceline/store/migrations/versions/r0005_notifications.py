@@ -25,6 +25,7 @@ def upgrade() -> None:
     events = sa.table("events", sa.column("kind", sa.Text))
     named = sa.case(RENAMED, value=events.c.kind)
     op.execute(sa.update(events).where(events.c.kind.in_(list(RENAMED))).values(kind=named))
+    _count_what_was_told()
     op.create_table(
         "webhooks",
         sa.Column("name", sa.Text(), nullable=False),
@@ -42,6 +43,21 @@ def upgrade() -> None:
         _big("created_at"),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_webhooks")),
     )
+
+
+def _count_what_was_told() -> None:
+    """As far as instants can say it: what has happened since is news."""
+    for name in ("telling_count", "told_count"):
+        op.add_column(
+            "alerts", sa.Column(name, sa.BigInteger(), nullable=False, server_default=sa.text("0"))
+        )
+    alerts = sa.table(
+        "alerts",
+        *(sa.column(name, sa.BigInteger) for name in ("count", "last_at", "told_at", "told_count")),
+    )
+    told = sa.update(alerts).where(alerts.c.told_at.is_not(None))
+    since = sa.case((alerts.c.last_at > alerts.c.told_at, 1), else_=0)
+    op.execute(told.values(told_count=alerts.c.count - since))
 
 
 def _big(name: str, *, optional: bool = False) -> sa.Column[int]:
