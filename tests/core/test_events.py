@@ -1,6 +1,7 @@
 """The list of events: closed, complete, and refusing what nobody knows."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,8 @@ def test_what_nobody_could_ever_hear_is_refused(patterns: list[str], complaint: 
 def test_the_page_has_a_row_for_each() -> None:
     rows = re.findall(r"^\| `([^`]+)` \|", page(), re.M)
     assert rows == [*EventKind, *FIELDS]
+
+
+def test_the_docs_have_the_list_as_it_is() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "notifications.md"
+    assert page() in docs.read_text(), "write it anew: paceline.core.events.page()"
