@@ -35,8 +35,10 @@ from paceline.engine.teller import Teller
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
 from paceline.providers.unipile import UnipileProvider
+from paceline.providers.waha import WahaProvider
 from paceline.providers.wassenger import WassengerProvider
 from paceline.providers.whatsapp.provider import WhatsAppProvider
+from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider
 from paceline.store.database import open_store
 
 if TYPE_CHECKING:
@@ -136,8 +138,10 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
                 [
                     SandboxProvider(clock, effects),
                     UnipileProvider(clock),
+                    WahaProvider(clock),
                     WassengerProvider(clock),
                     WhatsAppProvider(clock, settings.whatsapp_folder),
+                    WhatsAppCloudProvider(clock),
                 ]
             )
             yield App(settings, store, clock, House(registry, catalogue))

@@ -120,6 +120,15 @@ def test_transient_climbs_the_ladder_and_fails_after_the_third_retry() -> None:
     assert after(K.TRANSIENT, policy=none).event == "fail"
 
 
+def test_a_transient_answer_may_ask_for_longer_than_the_ladder_waits_but_not_for_less() -> None:
+    long, short = after(K.TRANSIENT, retry_after_us=DAY), after(K.TRANSIENT, retry_after_us=SECOND)
+    assert (long.due_at, long.climbs) == (NOW + DAY, True)
+    assert long.reason == "because; retry 1 of 3 in 1d"
+    assert short.due_at == after(K.TRANSIENT).due_at == NOW + MINUTE
+    assert long.hold_until_at is None, "only this message waits"
+    assert after(K.TRANSIENT, retries=3, retry_after_us=DAY).event == "fail"
+
+
 @given(st.integers(1, 3600), st.integers(1, 10))
 def test_retry_delay_is_base_times_2_to_the_n_minus_1(seconds: int, retries: int) -> None:
     policy = Policy.from_mapping({"retry": f"{seconds}s doubling x{retries}"})

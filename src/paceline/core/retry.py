@@ -127,7 +127,7 @@ def _of_delivery(
         case OutcomeKind.BOUNCED:
             return Consequence("bounce", reason=reason, suppresses=True)
         case OutcomeKind.TRANSIENT:
-            return _climb(reason, retries, policy, now)
+            return _climb(reason, retries, policy, now, _asked_us(outcome))
         case OutcomeKind.THROTTLED:
             return Consequence("retry", now + _wait_us(outcome, THROTTLE_WAIT_US, setbacks), reason)
         case OutcomeKind.UNAVAILABLE:
@@ -165,10 +165,14 @@ def retry_delay_us(policy: Policy, retry: int) -> int | None:
     return policy.retry.delay_us(retry) if retry <= policy.retry.retries else None
 
 
-def _climb(reason: str, retries: int, policy: Policy, now: Instant) -> Consequence:
+def _climb(
+    reason: str, retries: int, policy: Policy, now: Instant, asked_us: int | None = None
+) -> Consequence:
+    """One rung up the ladder; no earlier than the provider asks for, where it does."""
     delay_us = retry_delay_us(policy, retries + 1)
     if delay_us is None:
         return Consequence("fail", reason=f"{reason} (after {retries} retries)")
+    delay_us = max(delay_us, asked_us or 0)
     text = f"{reason}; retry {retries + 1} of {policy.retry.retries} in {print_duration(delay_us)}"
     return Consequence("retry", now + delay_us, text, climbs=True)
 

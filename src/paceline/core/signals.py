@@ -292,6 +292,14 @@ DEFAULT_TABLE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # Meta has locked the number, or blocks it for breaking its rules.
         "* 368": {"scope": "account", "for": "until resumed"},
         "* 131031": {"scope": "account", "for": "until resumed"},
+        # One person was written to too often. Everybody else goes on.
+        "* 131056": {"scope": "account", "for": "none"},
+        # The template is not there, or is not to be used: it would be so for everybody.
+        "* 131063": {"scope": "campaign", "for": "until resumed"},
+        "* 132000": {"scope": "campaign", "for": "until resumed"},
+        "* 132001": {"scope": "campaign", "for": "until resumed"},
+        "* 132015": {"scope": "campaign", "for": "until resumed"},
+        "* 132016": {"scope": "campaign", "for": "until resumed"},
     }
 )
 """What holds as long as nobody has said otherwise, written as ``paceline signals set`` takes it."""

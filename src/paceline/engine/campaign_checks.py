@@ -138,6 +138,12 @@ def check_variables(
             except InputError as error:
                 reason = f"for target {target.address}: {error.reason}"
                 raise InputError(reason, key=f"parts[{number}]") from None
+            if not all(text.strip() for _, text in rendered.values):
+                raise InputError(
+                    f"for target {target.address}: a blank of the template is left empty",
+                    key=f"parts[{number}].values",
+                    hint="Fill in the column, or give the blank a default",
+                )
             if longest is not None and len(rendered.text) > longest:
                 raise InputError(
                     f"for target {target.address}: {len(rendered.text)} characters, "

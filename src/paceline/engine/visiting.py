@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 from paceline.core.errors import ConflictError, InputError, PacelineError, ProviderError
 from paceline.core.instants import SECOND
 from paceline.engine.drivers import within_time
-from paceline.engine.ports import Account, Driver, Group, Grouped, Providers, Tx
+from paceline.engine.ports import Account, Driver, Group, Grouped, Providers, Remarking, Tx
 
 OPEN_WITHIN_US = 60 * SECOND
 GROUPS_WITHIN_US = 120 * SECOND
@@ -19,7 +19,8 @@ CLOSE_WITHIN_US = 10 * SECOND
 
 
 class Visited(NamedTuple):
-    """What came of it: nothing wrong, or one line that says what is."""
+    """What came of it: nothing wrong, or one line that says what is. Of an account that can send,
+    the line may say what its provider thinks of it."""
 
     ok: bool
     told: str
@@ -48,12 +49,13 @@ async def check(account: Account, providers: Providers) -> Visited:
     try:
         provider.check(account.settings)
         driver = await _opened(account, providers)
+        remark = driver.remark if isinstance(driver, Remarking) else ""
         await within_time(driver.close(), CLOSE_WITHIN_US)
     except PacelineError as error:
         return Visited(False, str(error))
     except TimeoutError:
         return Visited(False, f"no answer within {OPEN_WITHIN_US // SECOND} seconds")
-    return Visited(True, "it can be opened")
+    return Visited(True, f"it can be opened; {remark}" if remark else "it can be opened")
 
 
 async def groups(account: Account, providers: Providers) -> list[Group]:

@@ -139,6 +139,8 @@ class Reports:
     """Reports of no interest: they are understood, and say nothing."""
     challenges: tuple[tuple[dict[str, str], str | None], ...] = ()
     """Handshakes, each with the answer it is to get."""
+    names_ours: bool = True
+    """Whether a receipt says our own name of the message, and not only the provider's."""
 
 
 @dataclass(frozen=True)

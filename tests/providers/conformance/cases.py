@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.providers.conformance import sandbox, unipile, wassenger, whatsapp
+from tests.providers.conformance import (
+    sandbox,
+    unipile,
+    waha,
+    wassenger,
+    whatsapp,
+    whatsapp_cloud,
+)
 from tests.providers.conformance.case import Case
 
 CASES: list[Case] = [*sandbox.CASES, *unipile.CASES, *wassenger.CASES, *whatsapp.CASES]
+CASES += whatsapp_cloud.CASES
+CASES += waha.CASES

@@ -19,6 +19,7 @@ from tests.providers.conformance.case import Case, Stage
 
 TEXT = Content((Part("text", "Hello"),))
 FILE = Content((Part("media", "", media="a" * 64),))
+TEMPLATE = Content((Part("template", template="order_ready", language="en_US"),))
 GROUP = "120363041234567890@g.us"
 
 
@@ -55,12 +56,39 @@ def test_an_account_can_do_no_more_than_its_provider(stage: Stage) -> None:
 def test_files_are_refused_before_a_run_where_there_are_none(case: Case, stage: Stage) -> None:
     registry, account = Registry([stage.provider]), account_of(stage)
     action = sorted(case.actions)[0]
-    check_capabilities(account, action, TEXT, registry)
+    check_capabilities(account, action, TEXT, registry, answering=True)
     if able(stage).media:
-        check_capabilities(account, action, FILE, registry)
+        check_capabilities(account, action, FILE, registry, answering=True)
         return
     with pytest.raises(InputError, match="cannot send media"):
-        check_capabilities(account, action, FILE, registry)
+        check_capabilities(account, action, FILE, registry, answering=True)
+
+
+def test_templates_are_refused_before_a_run_where_there_are_none(stage: Stage) -> None:
+    registry, account = Registry([stage.provider]), account_of(stage)
+    action = stage.message().action
+    for answering in (True, False):
+        if able(stage).templates:
+            check_capabilities(account, action, TEMPLATE, registry, answering=answering)
+            continue
+        with pytest.raises(InputError, match=r"^parts\[1\].template: .* has no templates"):
+            check_capabilities(account, action, TEMPLATE, registry, answering=answering)
+
+
+def test_where_strangers_need_a_template_anything_else_is_refused_before_a_run(
+    stage: Stage,
+) -> None:
+    registry, account = Registry([stage.provider]), account_of(stage)
+    action, here = stage.message().action, able(stage)
+    assert here.templates or not here.needs_templates
+    check_capabilities(account, action, TEXT, registry, answering=True)
+    mixed = Content((*TEMPLATE.parts, *TEXT.parts))
+    if not here.needs_templates:
+        check_capabilities(account, action, TEXT, registry)
+        return
+    for content, number in ((TEXT, 1), (FILE, 1), (mixed, 2)):
+        with pytest.raises(InputError, match=rf"^parts\[{number}\]: .* only with a template"):
+            check_capabilities(account, action, content, registry)
 
 
 def test_actions_are_refused_before_a_run(stage: Stage) -> None:

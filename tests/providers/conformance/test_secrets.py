@@ -72,7 +72,7 @@ def test_no_refusal_gives_it_away(case: Case, overheard: Callable[[], list[str]]
         for padding in (0, 270, 290):
             echo = "." * padding + f" {case.secret} is not a key"
             body = {"status": status, "title": "Bad", "detail": echo, "message": echo}
-            answers.append(said(status, body))
+            answers.append(said(status, {**body, "error": {"code": 100, "message": echo}}))
     words: list[str] = []
     with case.stage() as stage:
         assert isinstance(stage, WebStage)

@@ -111,7 +111,8 @@ def test_every_kind_of_news_is_shown(case: Case) -> None:
     assert any(one.group for one in inbound)
     states = {one.state for one in news if isinstance(one, Receipt)}
     assert states == {"sent", "delivered", "read", "failed"}
-    assert any(isinstance(one, Receipt) and one.key for one in news)
+    named = any(isinstance(one, Receipt) and one.key for one in news)
+    assert named == _reports(case).names_ours
     standings = {one.state for one in news if isinstance(one, AccountNews)}
     assert standings == {"ready", "offline", "refused"}
 

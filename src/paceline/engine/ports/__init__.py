@@ -46,6 +46,7 @@ from paceline.engine.ports.providers import (
     Message,
     Provider,
     Providers,
+    Remarking,
     Resolver,
     Uploaded,
 )
@@ -147,6 +148,7 @@ __all__ = [
     "Provider",
     "Providers",
     "Receipt",
+    "Remarking",
     "Reminder",
     "Reminders",
     "Resolver",

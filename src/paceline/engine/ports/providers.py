@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from paceline.core.instants import Instant
 from paceline.core.model import Part
@@ -101,6 +101,16 @@ class Grouped(Protocol):
     """What a driver with the capability ``groups`` can do besides."""
 
     async def groups(self) -> list[Group]: ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """What a driver can do besides whose provider tells how an account is doing."""
+
+    @property
+    def remark(self) -> str:
+        """What an operator should know, though the account can send; empty where nothing is."""
+        ...
 
 
 class Resolver(Protocol):
