@@ -119,7 +119,8 @@ def test_what_is_nobodys_is_found_in_the_queues_own_order(scene: Scene, name: st
         cursor.execute(f"{explain} {query}", places.get(name, (run_id, T0)))
         told = " ".join(str(line) for line in cursor.fetchall()).lower()
     assert "ix_deliveries_due" in told, told
-    assert not any(word in told for word in ("sort", "temp b-tree", "seq scan")), told
+    # Tables that happen to be empty may be read as a whole; what waits may not.
+    assert not any(word in told for word in ("sort", "temp b-tree", "seq scan on del")), told
 
 
 # ---------------------------------------------------------------------- elsewhere

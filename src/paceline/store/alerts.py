@@ -184,7 +184,8 @@ def _is_untold() -> ColumnElement[bool]:
     """Never told, or happened again since and told long ago; and nobody is telling it: nobody has
     set out, or it was too long ago. What lies far ahead was written by a wrong clock, what lies
     ahead a little by one that is not quite the same as ours."""
-    told_at, telling_at, beyond = alerts.c.told_at, alerts.c.telling_at, bindparam("beyond")
+    told_at, telling_at = alerts.c.told_at, alerts.c.telling_at
+    beyond = bindparam("beyond", type_=BigInteger)
     long_ago = or_(told_at <= bindparam("again_before"), told_at > beyond)
     again = and_(alerts.c.count > alerts.c.told_count, long_ago)
     nobody_tells = or_(
