@@ -62,14 +62,15 @@ _BYTES = ("key", "sha256", "encrypted_sha256", "thumbnail")
 
 
 def surroundings(own: Mapping[str, str]) -> dict[str, str]:
-    """The variables an account's process gets."""
-    kept = {
+    """The variables an account's process gets.
+
+    None by which the library would leave out its mark that a program has sent a message: one has.
+    """
+    return {
         name: value
         for name, value in own.items()
         if name.upper() in PASSED_ON or name.upper().startswith((*PASSED_ON_PREFIXES, "NO_PROXY"))
     }
-    # The library would mark messages to people as a business robot's, which they are not.
-    return kept | {"NEONIZE_BOT_TAG": "off"}
 
 
 class ProcessWire:
