@@ -9,9 +9,16 @@ from paceline.core.instants import SECOND, Instant
 from paceline.core.limits import Booked
 from paceline.core.model import Ask
 from paceline.core.slots import Want
+from paceline.engine.ports import Run
 
 SLACK_US = 2 * SECOND
 """A timetable leaves what would move by a second where it is, so gaps are as exact as that."""
+
+
+def has_minutes(run: Run) -> bool:
+    """Whether its deliveries are planned. What was sent by hand and what answers somebody is not,
+    and firings take turns: with minutes of their own they would lose them."""
+    return run.kind == "campaign"
 
 
 def booked(want: Want, now: Instant, *, by_hand: bool) -> Booked | None:

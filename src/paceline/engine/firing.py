@@ -46,7 +46,10 @@ def ring(tx: Tx, seen: Reminder, providers: Providers, now: Instant) -> Run | No
     rule = Rule.parse(seen.rule, seen.zone)
     if not tx.reminders.advance(seen, rule.after(now)):
         return None
-    times, more = rule.between(seen.next_at - 1, now, MOST_MISSED)
+    known_at = tx.runs.last_fired_for(seen.campaign_id)
+    times, more = rule.between(max(seen.next_at - 1, known_at), now, MOST_MISSED)
+    if not times and known_at >= seen.next_at:
+        return None  # whoever enabled or edited it did so by a clock that is behind
     latest = times[-1] if times else seen.next_at
     campaign = tx.campaigns.get(seen.campaign_id)
     reason = _why_missed(campaign, latest, now)
@@ -56,6 +59,17 @@ def ring(tx: Tx, seen: Reminder, providers: Providers, now: Instant) -> Run | No
         text = reason or "the service was not there in time"
         run = _miss(tx, seen, campaign, missed, text, now, more=more)
     return run if reason else fire(tx, seen, providers, now, latest).run
+
+
+def forgo(tx: Tx, seen: Reminder, reason: str, now: Instant) -> None:
+    """Somebody is about to take away the time for which a reminder is due, and nobody has fired it
+    yet: it is told as missed. A time that went by in silence would be looked for in vain."""
+    if seen.next_at is None or seen.next_at > now or not tx.reminders.advance(seen, None):
+        return
+    rule, known_at = Rule.parse(seen.rule, seen.zone), tx.runs.last_fired_for(seen.campaign_id)
+    times, more = rule.between(max(seen.next_at - 1, known_at), now, MOST_MISSED)
+    if times:
+        _miss(tx, seen, tx.campaigns.get(seen.campaign_id), times, reason, now, more=more)
 
 
 def _why_missed(campaign: Campaign, fires_at: Instant, now: Instant) -> str:

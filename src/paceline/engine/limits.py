@@ -21,7 +21,7 @@ from paceline.core.relocating import relocated
 from paceline.core.slots import Never, Seat
 from paceline.core.states import DeliveryState
 from paceline.engine import launching
-from paceline.engine.booking import SLACK_US, booked
+from paceline.engine.booking import SLACK_US, booked, has_minutes
 from paceline.engine.ground import Ground, as_they_stand, gather
 from paceline.engine.memory import policy_of
 from paceline.engine.ports import Account, Store, Tx
@@ -268,7 +268,7 @@ def _ground(
         here = places.get(queue.accounts[0]) if len(queue.accounts) == 1 else None
         if here is None:
             continue
-        by_hand = ground.runs[queue.run_id].kind == "direct"
+        by_hand = not has_minutes(ground.runs[queue.run_id])
         for want in queue.wants:
             one = booked(want, now, by_hand=by_hand)
             # What stands in line behind a gate is planned for no minute.

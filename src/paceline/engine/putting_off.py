@@ -22,7 +22,7 @@ from paceline.core.pacer import HORIZON, Pacer
 from paceline.core.relocating import rehoused
 from paceline.core.slots import Seat, Want
 from paceline.engine import lane_writes
-from paceline.engine.booking import SLACK_US, booked, is_void
+from paceline.engine.booking import SLACK_US, booked, has_minutes, is_void
 from paceline.engine.memory import LaneMemory, standing_of
 from paceline.engine.ports import Journal, Lease, Run, Tx
 from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
@@ -116,7 +116,7 @@ def work_out(tx: Tx, seat: Seat, now: Instant) -> list[PutOff]:
         for run in waits.runs
         for want in waits.of(run)
         if want.key not in moving and want.key not in waits.in_line
-        if (one := booked(want, now, by_hand=run.kind == "direct")) is not None
+        if (one := booked(want, now, by_hand=not has_minutes(run))) is not None
     ]
     # Another draw every time, and the same one in the same world.
     rng = random.Random(f"{seat.account_id}/{now}")
@@ -155,9 +155,9 @@ class _Shut(NamedTuple):
 
     @property
     def planned(self) -> bool:
-        """Whether they have minutes. What was sent by hand and what answers somebody has none: it
-        is moved to where the gate opens, out of the way of what need not wait, and goes first."""
-        return self.run.kind != "direct"
+        """Whether they have minutes. What has none is moved to where the gate opens, out of the way
+        of what need not wait, and has its turn then."""
+        return has_minutes(self.run)
 
 
 def _waiting(tx: Tx, account_id: int, now: Instant) -> _Waits:

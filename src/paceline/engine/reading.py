@@ -17,8 +17,9 @@ from paceline.engine.recipients import Recipients
 
 
 def rank_of(run: Run) -> Rank:
-    """As the agenda has it."""
-    return (run.kind != "direct", -run.priority, run.closes_at or FAR)
+    """As the agenda has it: campaigns share, firings take turns."""
+    turn = run.id if run.kind == "reminder" else FAR
+    return (run.kind != "direct", -run.priority, run.closes_at or FAR, turn)
 
 
 class Reading:

@@ -25,6 +25,9 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
     total, sent = sum(counts.values()), counts[DeliveryState.SENT]
     event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"
     told = summary(tx, run, counts)
+    if run.kind == "reminder" and run.state is RunState.WAITING:
+        # It waited for its turn or its window, and with its account all of it is called off.
+        tx.runs.move(run_id, "start", at=now)
     state = tx.runs.move(run_id, event, at=now, summary=told)
     if state is None:
         return None

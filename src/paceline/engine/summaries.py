@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from paceline.core import zones
 from paceline.core.address import guess_kind
+from paceline.core.hours import Hours
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Run, Tx, Undelivered
@@ -73,7 +74,10 @@ def _noun(tx: Tx, run: Run) -> str:
 
 def _wall(run: Run, tx: Tx) -> str:
     """When it closed, as its operator reads a clock; midnight is the end of the day."""
-    zone = str(tx.campaigns.get(run.campaign_id).settings.get("zone", "UTC"))
+    if run.window is not None:
+        zone = Hours.parse(run.window).zone  # somebody may have given the reminder another one
+    else:
+        zone = str(tx.campaigns.get(run.campaign_id).settings.get("zone", "UTC"))
     closes_at: Instant = run.closes_at or 0
     text = f"{zones.wall_at(closes_at, zone):%H:%M}"
     return f"{'24:00' if text == '00:00' else text} ({zone})"

@@ -197,6 +197,11 @@ class Runs(Subject):
             found.setdefault(account_id, {})[state] = n
         return {account_id: _every_state(counts) for account_id, counts in found.items()}
 
+    def last_fired_for(self, campaign_id: int) -> Instant:
+        latest = select(func.max(runs.c.fired_for)).where(runs.c.campaign_id == campaign_id)
+        at: Instant | None = self._connection.execute(latest).scalar()
+        return at or 0
+
     def idle(self) -> list_of[int]:
         return [row[0] for row in _IDLE.run(self._context).fetchall()]
 

@@ -58,7 +58,9 @@ def reassign(
         raise ConflictError(f"reminder {name} has no run under way")
     sources = _sources(tx, runs, from_account)
     wanted = [find_account(tx, one) for one in to_accounts]
-    takers = _takers(tx, name, sources, wanted or [find_account(tx, one) for one in spec.accounts])
+    # One of its own that was removed takes nothing over, and hinders nobody else.
+    own = [found for one in spec.accounts if (found := tx.accounts.find(one)) is not None]
+    takers = _takers(tx, name, sources, wanted or own)
     content = Content.from_list(runs[-1].content)
     for account in takers:
         check_capabilities(account, spec.action, content, providers)

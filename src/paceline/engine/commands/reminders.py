@@ -114,6 +114,7 @@ def edit(
     """Change when it fires and when it may send, or put another file in its place.
 
     What has fired already goes on as it was: a run has its content, targets and window of its own.
+    What is due and has not fired yet is due as before, unless its times are others now.
     """
     reminder = find(tx, name)
     spec = instead or spec_of(tx, reminder)
@@ -134,7 +135,10 @@ def edit(
         tx.reminders.set_targets(
             reminder.id, [] if spec.campaign.audience else recognised(tx, targets)
         )
-    next_at = spec.rule.after(at) if reminder.enabled else None
+    next_at = reminder.next_at
+    if (str(spec.rule), spec.rule.zone) != (reminder.rule, reminder.zone):
+        firing.forgo(tx, reminder, "it was given other times before it fired", at)
+        next_at = spec.rule.after(at) if reminder.enabled else None
     tx.reminders.change(reminder.id, str(spec.rule), spec.rule.zone, next_at, at)
     tx.events.add(EventKind.REMINDER_EDITED, f"{name} edited", at=at, data={"reminder": name})
     return _told(tx, find(tx, name), providers, at)
@@ -171,6 +175,7 @@ def disable(tx: Tx, name: str, at: Instant) -> Reminder:
     reminder = find(tx, name)
     if not reminder.enabled:
         raise ConflictError(f"reminder {name} is disabled already")
+    firing.forgo(tx, reminder, "it was disabled before it fired", at)
     tx.reminders.switch(reminder.id, False, None)
     tx.events.add(EventKind.REMINDER_DISABLED, f"{name} disabled", at=at, data={"reminder": name})
     return find(tx, name)

@@ -76,6 +76,10 @@ class Runs(Protocol):
 
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
 
+    def last_fired_for(self, campaign_id: int) -> Instant:
+        """The latest time for which a reminder has fired, or was missed; 0 where there is none."""
+        ...
+
     def idle(self) -> list[int]:
         """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
 
