@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from paceline.core.errors import NotFoundError
 from paceline.core.gates import NEVER
+from paceline.core.hours import Hours
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Go, Verdict, Wait
 from paceline.core.pacer import GateView, Pacer
@@ -23,6 +24,7 @@ from paceline.engine.fleet import held_up
 from paceline.engine.memory import Snapshot, acquainted, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
+from paceline.engine.reminder_view import waits_for
 
 PAGE = 1000
 NEXT_FEW = 20
@@ -297,13 +299,25 @@ def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | N
     if stopped is not None:
         found.append(f"everything is stopped: {stopped}")
     if run is not None and run.state is not RunState.RUNNING:
-        told = f": {run.reason}" if run.reason else ""
-        found.append(f"campaign {run.campaign} is {run.state}{told}")
+        found.append(_stands(tx, run, snapshot.now))
     if delivery is None:
         found.append("nothing waits on this account")
     if held:
         found.append(held)
     return found
+
+
+def _stands(tx: Tx, run: Run, now: Instant) -> str:
+    if run.kind == "reminder" and run.state is RunState.WAITING:
+        zone = Hours.parse(run.window).zone if run.window else "UTC"
+        return f"reminder {run.campaign} waits for {waits_for(tx, run, zone, now)}"
+    told = f": {run.reason}" if run.reason else ""
+    return f"{_kind(run)} {run.campaign} is {run.state}{told}"
+
+
+def _kind(run: Run) -> str:
+    """As commands have it."""
+    return "reminder" if run.kind == "reminder" else "campaign"
 
 
 def _cures(
@@ -319,8 +333,10 @@ def _cures(
         yield GO_ON
     if any(view.gate == "status" and view.opens_at is None and not view.open for view in gates):
         yield f"paceline account resume {account.name}"
-    if run is not None and run.state in _STEERED:
-        yield f"paceline campaign {_STEERED[run.state]} {shlex.quote(run.campaign)}"
+    if run is None or (run.kind == "reminder" and run.state is RunState.WAITING):
+        return
+    if run.state in _STEERED:
+        yield f"paceline {_kind(run)} {_STEERED[run.state]} {shlex.quote(run.campaign)}"
 
 
 def delivery_number(text: str) -> int | None:
@@ -337,9 +353,11 @@ def delivery_or_account(tx: Tx, text: str, now: Instant) -> Why:
     number = delivery_number(text)
     if number is not None:
         return why_delivery(tx, number, now)
-    if tx.campaigns.find(text) is not None:
+    known = tx.campaigns.find(text)
+    if known is not None:
+        kind, shows = ("reminder", "runs") if known.kind == "reminder" else ("campaign", "status")
         raise NotFoundError(
-            f"'{text}' is a campaign, and no account",
-            hint=f"See what it waits for: paceline campaign status {shlex.quote(text)}",
+            f"'{text}' is a {kind}, and no account",
+            hint=f"See what it waits for: paceline {kind} {shows} {shlex.quote(text)}",
         )
     return why_account(tx, text, now)  # raises, with the nearest name

@@ -62,16 +62,17 @@ def runs_of(tx: Tx, reminder: Reminder, limit: int, now: Instant) -> list[RunVie
     """The latest firings, the latest first."""
     latest = tx.runs.of_campaign(reminder.campaign_id)[-limit:][::-1]
     return [
-        RunView(run, tx.runs.counts(run.id), _waits_for(tx, run, reminder.zone, now))
+        RunView(run, tx.runs.counts(run.id), waits_for(tx, run, reminder.zone, now))
         for run in latest
     ]
 
 
-def _waits_for(tx: Tx, run: Run, zone: str, now: Instant) -> str:
+def waits_for(tx: Tx, run: Run, zone: str, now: Instant) -> str:
+    """What a firing waits for that has not begun; empty for one that has."""
     if run.state is not RunState.WAITING:
         return ""
     if run.opens_at is not None and run.opens_at > now:
-        return f"its window opens at {local_text(run.opens_at, zone)}"
+        return f"its window, which opens at {local_text(run.opens_at, zone)}"
     ahead = _ahead_of(tx, run)
     return f"its turn, behind {ahead}" if ahead else "its account"
 
