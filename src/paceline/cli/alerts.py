@@ -43,6 +43,10 @@ def alerts(ctx: typer.Context, everything: WithCleared = False, as_json: AsJson 
 @all_app.command("list")
 def list_(ctx: typer.Context, everything: WithCleared = False, as_json: AsJson = False) -> None:
     """List what somebody should look at."""
+    # "alerts --json list" means what "alerts list --json" does.
+    above = ctx.parent.params if ctx.parent is not None else {}
+    everything = everything or above.get("everything", False)
+    as_json = as_json or above.get("as_json", False)
     with existing(ctx) as house, house.store.read() as tx:
         found = tx.alerts.list(with_cleared=everything)
         shapes = [shape(tx, alert) for alert in found]
