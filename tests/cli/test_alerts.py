@@ -45,6 +45,12 @@ def test_alerts_are_listed_with_their_reasons_grouped(alarmed: CommandLine) -> N
     assert told["cleared_at"] is None
 
 
+def test_options_before_and_after_the_list_mean_the_same(alarmed: CommandLine) -> None:
+    expected = alarmed.ok("alerts", "list", "--all", "--json").json
+    assert len(expected) == 1
+    assert alarmed.ok("alerts", "--all", "--json", "list").json == expected
+
+
 @pytest.mark.parametrize(
     ("text", "run_id", "what", "why"),
     [
@@ -55,12 +61,6 @@ def test_alerts_are_listed_with_their_reasons_grouped(alarmed: CommandLine) -> N
         ("account team is away", None, "account team is away", ""),
     ],
 )  # fmt: skip
-def test_options_before_and_after_the_list_mean_the_same(alarmed: CommandLine) -> None:
-    expected = alarmed.ok("alerts", "list", "--all", "--json").json
-    assert len(expected) == 1
-    assert alarmed.ok("alerts", "--all", "--json", "list").json == expected
-
-
 def test_an_alert_without_failures_has_its_reason_under_why(
     accounts: CommandLine, spring: Spring, text: str, run_id: int | None, what: str, why: str
 ) -> None:
