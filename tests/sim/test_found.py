@@ -25,6 +25,8 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("post", "heavy", 0, "absence taken for proof while the call of a former owner lived"),
     ("sequel", "heavy", 0, "a retried message whose follow-up stayed skipped"),
     ("storm", "heavy", 412, "a call counted ahead, taken for a wrong clock at every look"),
+    ("reminders", "heavy", 19, "firings that waited for their window and lost their turns"),
+    ("reminders", "heavy", 20, "the end of a window told by a clock that came later"),
     ("signals", "heavy", 147, "an alert told by a clock that was behind, and told again"),
 ]
 

@@ -101,6 +101,18 @@ def test_two_firings_for_one_instant_are_impossible(scene: Scene) -> None:
         tx.runs.add(campaign_id=campaign_id, firing=Firing([], T0), at=T0)
 
 
+def test_the_latest_time_that_was_fired_for_is_known_whoever_fired_by_hand_since(
+    scene: Scene,
+) -> None:
+    with scene.store.write() as tx:
+        campaign_id, other_id = made(tx).campaign_id, made(tx, "other").campaign_id
+        assert tx.runs.last_fired_for(campaign_id) == 0
+        for fired_for in (T0, T0 + DAY, None):
+            tx.runs.add(campaign_id=campaign_id, firing=Firing([], fired_for), at=T0 + DAY)
+        tx.runs.add(campaign_id=other_id, firing=Firing([], T0 + 2 * DAY), at=T0)
+        assert tx.runs.last_fired_for(campaign_id) == T0 + DAY
+
+
 def test_a_firing_says_what_its_reminder_said_then(scene: Scene) -> None:
     with scene.store.write() as tx:
         campaign_id = made(tx).campaign_id

@@ -12,8 +12,9 @@ from typing import Any
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Content, Part, Step
+from paceline.sim.mailing import ZONES, Mailing
 from paceline.sim.weather import MOODS, STORM, Faults
-from paceline.sim.worlds import STARTS, ZONES, Mailing, Sender, World
+from paceline.sim.worlds import STARTS, Sender, World
 
 OFFICE_STARTS = tuple(
     parse_instant(text)

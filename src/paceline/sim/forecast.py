@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.core.instants import DAY, HOUR, Instant, iso
-from paceline.core.model import Part
+from paceline.core.model import Content, Part
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.ports import Account
 from paceline.sim.checks import Evidence
 from paceline.sim.checks.time import day_of
+from paceline.sim.mailing import Mailing
 from paceline.sim.simulation import Verdict, perform
-from paceline.sim.worlds import Mailing, Sender, World
+from paceline.sim.worlds import Sender, World
 
 LONGEST_US = 400 * DAY
 """No campaign is followed for longer."""
+
+LEFT_OUT = (
+    "what these accounts have sent already and what other campaigns will have them send",
+    "what the messages say: no file, template or variable is looked at",
+)
+"""What a forecast knows nothing of, for people to be told; ``paceline plan`` counts the first."""
 
 Span = tuple[Instant, Instant]
 """The earliest and the latest instant over all seeds."""
@@ -86,6 +93,7 @@ class Forecast:
                 "done_at": None if self.death.done_at is None else iso(self.death.done_at),
             },
             "violations": list(self.violations),
+            "left_out": list(LEFT_OUT),
         }
 
 
@@ -96,19 +104,25 @@ def forecast(
     *,
     seeds: range,
     start_at: Instant,
+    zones: Sequence[str] = (),
     advance: Callable[[], None] = lambda: None,
 ) -> Forecast:
-    """Play the campaign once per seed, and once more per seed with a death in it."""
+    """Play the campaign once per seed, and once more per seed with a death in it.
+
+    ``zones`` are where its people live, one by one, for a campaign that goes by their hours.
+    """
     shares = Counter(accounts[number % len(accounts)].name for number in range(targets))
     busiest = max(accounts, key=lambda account: shares[account.name]).name
-    after = max(1, shares[busiest] // 2)
-    played = [_played(seed, _world(spec, targets, accounts, start_at), advance) for seed in seeds]
-    doomed = _world(spec, targets, accounts, start_at, dies=busiest, after=after)
+    messages = 1 + len(spec.steps)
+    after = max(1, shares[busiest] * messages // 2)
+    mailing = _mailing(spec, targets, start_at, tuple(zones))
+    played = [_played(seed, _world(mailing, accounts, start_at), advance) for seed in seeds]
+    doomed = _world(mailing, accounts, start_at, dies=busiest, after=after)
     deaths = [_played(seed, doomed, advance) for seed in seeds]
     evidences = [evidence for _, evidence in played]
     return Forecast(
         campaign=spec.name,
-        total=targets,
+        total=mailing.deliveries,
         sent=min(_sent(evidence) for evidence in evidences),
         done_at=_done(evidences),
         accounts=tuple(_of_account(account, evidences) for account in accounts),
@@ -127,9 +141,32 @@ def _played(seed: int, world: World, advance: Callable[[], None]) -> tuple[Verdi
     return result
 
 
+def _mailing(
+    spec: CampaignSpec, targets: int, start_at: Instant, zones: tuple[str, ...]
+) -> Mailing:
+    return Mailing(
+        spec.name,
+        spec.accounts,
+        targets,
+        parts=_plain(spec.content),
+        action=spec.action,
+        window=spec.window,
+        at_close=spec.at_close,
+        priority=spec.priority,
+        launched_after_us=max(0, (spec.start_at or start_at) - start_at),
+        recipient_hours=spec.recipient_hours,
+        expire_after_us=spec.expire_after_us,
+        assignment=spec.assignment,
+        steps=tuple(replace(step, content=Content(_plain(step.content))) for step in spec.steps),
+        before_open=spec.before_open,
+        spread_days=spec.spread_days,
+        zone=spec.zone,
+        zones=zones,
+    )
+
+
 def _world(
-    spec: CampaignSpec,
-    targets: int,
+    mailing: Mailing,
     accounts: Sequence[Account],
     start_at: Instant,
     dies: str | None = None,
@@ -142,17 +179,6 @@ def _world(
             settings={"ban_after": after} if account.name == dies else {},
         )
         for account in accounts
-    )
-    mailing = Mailing(
-        spec.name,
-        tuple(account.name for account in accounts),
-        targets,
-        parts=tuple(_plain(part) for part in spec.content.parts),
-        action=spec.action,
-        window=spec.window,
-        at_close=spec.at_close,
-        priority=spec.priority,
-        launched_after_us=max(0, (spec.start_at or start_at) - start_at),
     )
     return World(
         "forecast",
@@ -168,9 +194,9 @@ def _world(
     )
 
 
-def _plain(part: Part) -> Part:
-    """A part without variables and files: only its place in the pace counts."""
-    return Part("text", f"in place of {part.kind}")
+def _plain(content: Content) -> tuple[Part, ...]:
+    """Parts without variables and files: only their places in the pace count."""
+    return tuple(Part("text", f"in place of {part.kind}") for part in content.parts)
 
 
 def _sends(evidence: Evidence, account: str | None = None) -> list[Instant]:

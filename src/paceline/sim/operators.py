@@ -17,14 +17,15 @@ from paceline.core.model import Content, Part, Target
 from paceline.core.states import AccountState, CampaignState
 from paceline.engine import launching, queries
 from paceline.engine.campaign_spec import CampaignSpec
-from paceline.engine.commands import accounts, campaigns, control, retrying
+from paceline.engine.commands import accounts, campaigns, control, reminders, retrying
 from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.engine.runs import standing_run
 from paceline.providers.sandbox import MemoryEffects
-from paceline.sim import attention
+from paceline.sim import attention, reminder_orders
 from paceline.sim.attention import Table
 from paceline.sim.process import Surroundings
+from paceline.sim.reminding import Book
 from paceline.sim.worlds import World
 
 REPLIES = "(replies)"
@@ -70,6 +71,7 @@ class Operators:
     wishes: list[Callable[[Tx, Instant], None]] = field(default_factory=list)
     """What was asked for, each under a key of its own."""
     tables: list[Table] = field(default_factory=list)
+    book: Book = field(default_factory=Book)
 
     @property
     def store(self) -> Store:
@@ -87,13 +89,15 @@ class Operators:
             self.around.trace.note("operator", "operator", name)
 
     def _menu(self) -> list[tuple[str, Callable[[], None]]]:
-        account = self.rng.choice(self.world.senders).name
+        account, routine = self.rng.choice(self.world.senders).name, self.world.routine
+        if routine is not None:
+            return [*self._of_accounts(account), *reminder_orders.orders(self, routine)]
         campaign = self.rng.choice(self.world.mailings).name
         return [
             (f"pauses {account}", lambda: self._pause_account(account)),
             (f"resumes {account}", lambda: self._resume_account(account)),
-            (f"pauses {campaign}", lambda: self._pause_campaign(campaign)),
-            (f"resumes {campaign}", lambda: self._resume_campaign(campaign)),
+            (f"pauses {campaign}", lambda: self.pause_campaign(campaign)),
+            (f"resumes {campaign}", lambda: self.resume_campaign(campaign)),
             ("stops all", self._stop_all),
             ("lets go on", self._go_on),
             ("suppresses somebody", self._suppress),
@@ -103,6 +107,15 @@ class Operators:
             *self._drastic(account, campaign),
             *self._thorough(account, campaign),
             *(attention.orders(self) if self.world.signals is not None else ()),
+        ]
+
+    def _of_accounts(self, account: str) -> list[tuple[str, Callable[[], None]]]:
+        return [
+            (f"pauses {account}", lambda: self._pause_account(account)),
+            (f"resumes {account}", lambda: self._resume_account(account)),
+            ("stops all", self._stop_all),
+            ("lets go on", self._go_on),
+            (f"changes {account}", lambda: self._change(account)),
         ]
 
     def _drastic(self, account: str, campaign: str) -> list[tuple[str, Callable[[], None]]]:
@@ -141,12 +154,14 @@ class Operators:
         self.releases.append(Release(at, account=name))
         self._end(at, account=name)
 
-    def _pause_campaign(self, name: str) -> None:
-        at = self.say(lambda tx, now: campaigns.pause(tx, name, now))
+    def pause_campaign(self, name: str) -> None:
+        theirs = reminders if name in self.book.terms else campaigns
+        at = self.say(lambda tx, now: theirs.pause(tx, name, now))
         self.silences.append(Silence(at, campaign=name))
 
-    def _resume_campaign(self, name: str) -> None:
-        at = self.say(lambda tx, now: campaigns.resume(tx, name, now))
+    def resume_campaign(self, name: str) -> None:
+        theirs = reminders if name in self.book.terms else campaigns
+        at = self.say(lambda tx, now: theirs.resume(tx, name, now))
         self.releases.append(Release(at, campaign=name))
         self._end(at, campaign=name)
 
@@ -200,6 +215,9 @@ class Operators:
         with self.store.read() as tx:
             if sum(account.removed_at is None for account in tx.accounts.list()) < 2:
                 raise InputError("the last account stays")
+        self.throw_out(name)
+
+    def throw_out(self, name: str) -> None:
         at = self.say(lambda tx, now: accounts.remove(tx, name, now, cancel=True))
         self.silences.append(Silence(at, account=name, for_good=True))
 
@@ -270,6 +288,8 @@ class Operators:
 
         Doubts only after a while: what is on the wire yet is nowhere to be seen.
         """
+        if self.world.routine is not None:
+            reminder_orders.put_right(self)
         with self.store.read() as tx:
             stopped = tx.settings.stopped() is not None
             there = {a.id: a for a in tx.accounts.list() if a.removed_at is None}
@@ -283,7 +303,7 @@ class Operators:
                 self._resume_account(account.name)
         for name in paused:
             if name not in unheard:
-                self._resume_campaign(name)
+                self.resume_campaign(name)
         held = {effect.key for effect in self.effects.all() if effect.accepted}
         for doubt in unknown:
             if doubt.due_at is not None:

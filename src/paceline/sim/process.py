@@ -97,6 +97,8 @@ class Process:
         self._unheard: list[Callable[[], None]] = []
         self.stood_still = 0
         """How often."""
+        self.slept: tuple[Instant, Instant] = (0, 0)
+        """From when to when it stood still last."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
         wire = Wire(self, around.provider)
@@ -221,6 +223,8 @@ class Process:
             return
         self._moving = asyncio.Event()
         self.stood_still += 1
+        now = self.around.clock.now()
+        self.slept = (now, now + us)
         self.around.trace.note(self.name, "stands still", f"{us} us")
         asyncio.get_running_loop().call_later(us / SECOND, self._go_on)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from paceline.core.instants import DAY, MINUTE, SECOND
 from paceline.core.model import Content, Part, Step
+from paceline.sim.mailing import ZONES, Mailing
 from paceline.sim.weather import MOODS, Faults
-from paceline.sim.worlds import STARTS, ZONES, Mailing, Sender, World
+from paceline.sim.worlds import STARTS, Sender, World
 
 SAID = ("throttled", "unavailable", "transient", "rejected", "bounced")
 """What the sandbox can be made to answer, and what a signal may be about."""

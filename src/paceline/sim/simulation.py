@@ -22,9 +22,12 @@ from paceline.engine.ports import Delivery, Run
 from paceline.sim.atlas import draw_world
 from paceline.sim.checks import Evidence, Violation, judge
 from paceline.sim.checks.evidence import OVER
+from paceline.sim.diary import Annals, Diary
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
 from paceline.sim.operators import OUT_OF_SERVICE
 from paceline.sim.process import Skew
+from paceline.sim.reminder_orders import left
+from paceline.sim.reminding import Routine
 from paceline.sim.stage import DRIFT_US, Stage, blank_database, set_stage
 from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
@@ -142,6 +145,8 @@ def _troubles(stage: Stage) -> Iterator[Coroutine[Any, Any, None]]:
         return
     yield _set_clocks(stage)
     yield _deploy(stage)
+    if stage.world.routine is not None:
+        yield _go_dark(stage, stage.world.routine)
     if stage.world.operated:
         yield _give_orders(stage)
 
@@ -164,6 +169,9 @@ async def _keep_running(stage: Stage, name: str) -> None:
         await process.leave()
         away_us = SECOND if weather.clear else weather.up_to(weather.climate.restart_us)
         await asyncio.sleep(away_us / SECOND)
+        dark_us = stage.dark_until_at - stage.around.clock.now()
+        if dark_us > 0:
+            await asyncio.sleep(dark_us / SECOND)
         stage.start(name)
 
 
@@ -176,6 +184,16 @@ async def _deploy(stage: Stage) -> None:
         for name in sorted(stage.processes):
             stage.processes[name].begin_to_stop()
             await asyncio.sleep(weather.up_to(weather.climate.restart_us) / SECOND)
+
+
+async def _go_dark(stage: Stage, routine: Routine) -> None:
+    """The power fails, and it takes long until anybody is back."""
+    for after_us, lasts_us in routine.dark:
+        await asyncio.sleep(after_us / SECOND)
+        stage.dark_until_at = stage.around.clock.now() + lasts_us
+        for name in sorted(stage.processes):
+            stage.processes[name].crash("in the dark")
+        await asyncio.sleep(lasts_us / SECOND)
 
 
 async def _set_clocks(stage: Stage) -> None:
@@ -230,7 +248,7 @@ def _left(stage: Stage) -> int:
             if stage.world.tended
             else [account.id for account in tx.accounts.list() if account.state in OUT_OF_SERVICE]
         )
-        return sum(
+        return left(tx) + sum(
             count
             for campaign in tx.campaigns.list()
             for run in tx.runs.of_campaign(campaign.id)
@@ -277,7 +295,9 @@ def _evidence(stage: Stage) -> Evidence:
             for step in range(1, 2 + len(run.content))
         },
         policies=policies,
-        planned=sum(m.deliveries for m in world.mailings) + stage.operators.direct,
+        planned=sum(m.deliveries for m in world.mailings)
+        + stage.operators.direct
+        + sum(run.total for run in runs.values() if run.kind == "reminder"),
         suppressed_at=witness.suppressed_at,
         silences=stage.operators.silences,
         ended_at=stage.around.clock.now(),
@@ -290,10 +310,19 @@ def _evidence(stage: Stage) -> Evidence:
         looks=witness.looks,
         releases=stage.operators.releases,
         calm_at=world.start_at + world.lasts_us,
-        pages=stage.chronicle.pages if stage.chronicle is not None else (),
+        pages=stage.chronicle.pages if stage.chronicle and world.signals is not None else (),
         tables=stage.operators.tables,
         rung=stage.around.phone.rung if stage.around.phone is not None else (),
+        annals=_annals(stage),
     )
+
+
+def _annals(stage: Stage) -> Annals | None:
+    world, diary = stage.world, stage.chronicle
+    if world.routine is None or not isinstance(diary, Diary):
+        return None
+    senders = {sender.name: sender for sender in world.senders}
+    return Annals(diary.pages, diary.entries, stage.operators.book, world.routine, senders)
 
 
 __all__ = ["Verdict", "perform", "play", "simulate"]

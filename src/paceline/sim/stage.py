@@ -28,13 +28,16 @@ from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.sim.attention import Table
 from paceline.sim.chronicle import Chronicle
+from paceline.sim.diary import Diary
+from paceline.sim.mailing import Mailing
 from paceline.sim.operators import Operators
 from paceline.sim.phone import Phone
 from paceline.sim.process import Process, Skew, Surroundings
+from paceline.sim.reminder_orders import set_up
 from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
 from paceline.sim.witness import Witness
-from paceline.sim.worlds import ZONES, Mailing, World
+from paceline.sim.worlds import World
 from paceline.store.database import open_store
 
 DRIFT_US = 200 * MILLISECOND
@@ -67,6 +70,8 @@ class Stage:
     chronicle: Chronicle | None = None
     born: int = 0
     over: bool = False
+    dark_until_at: Instant = 0
+    """Until when nobody starts anything again that has ended."""
     spread_us: int = 0
     """How far apart any two readings of clocks ever were at one instant, or of one before and after
     somebody set it."""
@@ -98,14 +103,14 @@ def set_stage(
     trace: Trace,
 ) -> Stage:
     """Accounts, campaigns and people; nobody runs yet."""
-    chronicle = None if world.signals is None else Chronicle(store, clock)
+    chronicle = _chronicle(world, store, clock)
     store = chronicle or store
     effects = MemoryEffects()
     provider = SandboxProvider(clock, effects)
     house = House(Registry([provider]), Catalogue())
     witness = Witness(clock, store, trace, careful=world.careful)
     weather = Weather(world.climate or CLIMATES[faults], rng("weather"))
-    phone = None if chronicle is None else Phone()
+    phone = None if world.signals is None else Phone()
     around = Surroundings(clock, store, provider, witness, weather, trace, copy_context(), phone)
     if chronicle is not None:
         chronicle.calls = witness.calls
@@ -124,11 +129,20 @@ def set_stage(
     for mailing in world.mailings:
         if mailing.planned:
             launching.launch(store, mailing.name, clock.now(), house.providers)
+    if world.routine is not None:
+        set_up(operators, world.routine, world.senders)
     spread_us = 2 * DRIFT_US if world.fleet else 0
     operators.tables.append(Table(clock.now(), world.signals or {}))
     return Stage(
         world, around, operators, effects, house, rng, chronicle=chronicle, spread_us=spread_us
     )
+
+
+def _chronicle(world: World, store: Store, clock: LoopClock) -> Chronicle | None:
+    """Who writes down every commit, in worlds that are judged by their order."""
+    if world.routine is not None:
+        return Diary(store, clock)
+    return None if world.signals is None else Chronicle(store, clock)
 
 
 def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
@@ -145,11 +159,14 @@ def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
         start_at=now + mailing.launched_after_us,
         recipient_hours=mailing.recipient_hours,
         expire_after_us=mailing.expire_after_us,
+        before_open=mailing.before_open,
+        spread_days=mailing.spread_days,
+        zone=mailing.zone,
     )
     stored = {name: tx.media.put(name, "image/png", PICTURE, now).id for name in spec.media}
     spec = spec.with_media(stored)
     targets = [
-        Target(mailing.address(number), {"zone": ZONES[number % len(ZONES)]})
+        Target(mailing.address(number), {"zone": mailing.zone_of(number)})
         for number in range(mailing.targets)
     ]
     campaigns.create(tx, spec, targets, house.providers, now)

@@ -66,6 +66,8 @@ class Loaded:
     account: str
     media_id: str
     known: Upload | None
+    slept: tuple[Instant, Instant] = (0, 0)
+    """From when to when the process that uploads it stood still last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,15 @@ class Witness:
             known = None if row is None else tx.media.upload_of(row.id, media.id)
         self._trace.note(process.name, "uploads", f"{media.name} on {account}")
         self.loaded.append(
-            Loaded(self._clock.now(), process.now(), process.name, account, media.id, known)
+            Loaded(
+                at=self._clock.now(),
+                clock_at=process.now(),
+                process=process.name,
+                account=account,
+                media_id=media.id,
+                known=known,
+                slept=process.slept,
+            )
         )
 
     # ------------------------------------------------------------------ the database's absences

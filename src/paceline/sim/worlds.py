@@ -13,8 +13,9 @@ from typing import Any
 
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
-from paceline.core.model import AtClose, Part, Step
-from paceline.engine.campaign_spec import Assignment
+from paceline.core.model import Part
+from paceline.sim.mailing import ZONES, Mailing
+from paceline.sim.reminding import Routine
 from paceline.sim.weather import MOODS, Climate, Faults
 
 
@@ -26,37 +27,6 @@ class Sender:
     policy: Mapping[str, Any]
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Mailing:
-    """A campaign and its audience."""
-
-    name: str
-    senders: tuple[str, ...]
-    targets: int
-    parts: tuple[Part, ...] = (Part("text", "hello {{ target }}"),)
-    action: str = "message"
-    window: Hours | None = None
-    at_close: AtClose = "resume"
-    priority: int = 0
-    launched_after_us: int = 0
-    audience: str = ""
-    """Whose addresses: mailings that name the same one write to the same people."""
-    recipient_hours: str | None = None
-    expire_after_us: int | None = None
-    assignment: Assignment = "round_robin"
-    steps: tuple[Step, ...] = ()
-    planned: bool = False
-    """Whether it is laid out over its accounts beforehand."""
-
-    @property
-    def deliveries(self) -> int:
-        """How many it comes to, later steps included."""
-        return self.targets * (1 + len(self.steps))
-
-    def address(self, number: int) -> str:
-        return f"{self.audience or self.name}-{number:05}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +59,8 @@ class World:
     signals: Mapping[str, Mapping[str, Any]] | None = None
     """What operators have put into the table of signals beforehand. Where they have, even nothing,
     the tables are read with every commit, and people put right only what they were told of."""
+    routine: Routine | None = None
+    """Its reminders, where it has any; then, too, the tables are read with every commit."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
 
@@ -105,7 +77,6 @@ STARTS = tuple(
         "2026-12-31T23:55:00Z",
     )
 )
-ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland")
 
 _TEXT = Part("text", "hello {{ target }}")
 _PARTS = (_TEXT, Part("text", "and one more thing"), Part("text", "goodbye"))

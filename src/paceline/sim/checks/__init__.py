@@ -8,17 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from paceline.sim.checks import alerts, care, limits, messages, order, signals, steps, time
+from paceline.sim.checks import (
+    alerts,
+    care,
+    fanouts,
+    firings,
+    limits,
+    messages,
+    order,
+    reports,
+    signals,
+    steps,
+    time,
+)
 from paceline.sim.checks.evidence import Evidence, Violation
 
-CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
+Check = Callable[[Evidence], Iterator[Violation]]
+
+
+def _both(one: Check, other: Check) -> Check:
+    """A promise that is looked at from two sides."""
+
+    def check(evidence: Evidence) -> Iterator[Violation]:
+        yield from one(evidence)
+        yield from other(evidence)
+
+    return check
+
+
+CHECKS: dict[str, Check] = {
     "never twice": messages.twice,
     "never unrecorded": messages.unrecorded,
     "never lost": messages.lost,
     "never over": limits.over,
     "never impatient": limits.impatient,
     "never wasteful": limits.wasteful,
-    "never out of hours": time.out_of_hours,
+    "never out of hours": _both(time.out_of_hours, fanouts.out_of_window),
     "never too close": order.too_close,
     "never to the suppressed": messages.to_the_suppressed,
     "never by two": order.by_two,
@@ -27,6 +52,11 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[Violation]]] = {
     "never careless": care.careless,
     "never heedless": signals.heedless,
     "never untold": alerts.untold,
+    "never misfired": firings.misfired,
+    "never ahead of its turn": fanouts.ahead_of_turn,
+    "never astray": fanouts.astray,
+    "never from the thrown out": fanouts.thrown_out,
+    "never misreported": reports.misreported,
     "never stuck": messages.stuck,
 }
 """The promises by name. Two come with conversations: never out of turn, never unbidden."""

@@ -14,6 +14,7 @@ from paceline.engine.ports import Delivery, Run
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.attention import Table
 from paceline.sim.chronicle import Page
+from paceline.sim.diary import Annals
 from paceline.sim.operators import Release, Silence
 from paceline.sim.phone import Rung
 from paceline.sim.witness import Heard, Loaded, Look, Seen
@@ -71,6 +72,8 @@ class Evidence:
     """What people put into the table of signals."""
     rung: Sequence[Rung] = ()
     """What they were told."""
+    annals: Annals | None = None
+    """What was ordered and what became of it, in worlds with reminders."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:

@@ -1,0 +1,14 @@
+"""Seeds of the world of reminders: nights in which the clocks change, and nobody lets it sleep."""
+
+import pytest
+
+from tests.sim.seeds import all_is_well, chunks
+
+
+@pytest.mark.parametrize("seeds", chunks(6, 2), ids=str)
+def test_reminders_in_heavy_weather(seeds: range) -> None:
+    all_is_well("reminders", "heavy", seeds)
+
+
+def test_reminders_in_light_weather() -> None:
+    all_is_well("reminders", "light", range(2))
