@@ -213,11 +213,12 @@ def fire(ctx: typer.Context, name: ReminderName, key: Key = None, yes: Yes = Fal
     with existing(ctx) as house:
         with house.store.write() as tx:
             fired = reminders.fire(tx, name, house.providers, house.clock.now(), key=key)
+            counts = tx.runs.counts(fired.run.id)
         with house.store.read() as tx:
             running = fleet.is_running(tx)
     if fired.run.state is RunState.FAILED:
         raise InputError(fired.run.summary, key=name)
-    many = output.plural(fired.run.total, "message waits", "messages wait")
+    many = output.plural(counts[DeliveryState.READY], "message waits", "messages wait")
     output.say(f"reminder {name} fired: {many}")
     output.say(f"follow it with: paceline reminder runs {quote(name)}")
     output.tell_unreachable(fired.unreachable, nouns=TARGETS)

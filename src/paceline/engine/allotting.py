@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from paceline.core.address import guess_kind
 from paceline.core.model import Target
+from paceline.engine.people import Unreachable
 from paceline.engine.ports import Account, Tx
 
 NO_MEMBER = "no account of it is a member of this group"
@@ -26,6 +27,14 @@ class Allotment:
     """In the order of the targets, each with the account that sends to it."""
     unreachable: dict[str, list[Target]] = field(default_factory=dict)
     """By the reason."""
+
+    def unreached(self) -> list[Unreachable]:
+        """The same one by one, as people are told of them."""
+        return [
+            Unreachable(target.contact_id, target.address, why)
+            for why, some in self.unreachable.items()
+            for target in some
+        ]
 
 
 def allot(tx: Tx, accounts: Sequence[Account], targets: Sequence[Target]) -> Allotment:

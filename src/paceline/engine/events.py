@@ -24,14 +24,17 @@ def about(run: Run) -> dict[str, Any]:
     return {"run": run.id, **whose(run.kind, run.campaign)}
 
 
-def run_fired(tx: Tx, run: Run, total: int, at: Instant) -> None:
-    text = f"{run.campaign}: {total} waiting"
+def run_fired(tx: Tx, run: Run, waiting: int, total: int, at: Instant) -> None:
+    beyond = f", {total - waiting} cannot be reached" if waiting < total else ""
+    text = f"{run.campaign}: {waiting} waiting{beyond}"
     told = {**about(run), "total": total}
     tx.events.add(EventKind.RUN_FIRED, text, at=at, run_id=run.id, data=told)
 
 
 def run_started(tx: Tx, run: Run, at: Instant) -> None:
-    text = f"{run.campaign}: {run.total} to send"
+    counts = tx.runs.counts(run.id)
+    left = counts[DeliveryState.PLANNED] + counts[DeliveryState.READY]
+    text = f"{run.campaign}: {left} to send"
     told = {**about(run), "total": run.total}
     tx.events.add(EventKind.RUN_STARTED, text, at=at, run_id=run.id, data=told)
 

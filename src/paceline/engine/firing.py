@@ -36,13 +36,14 @@ MOST_MISSED = 100
 class Fired:
     run: Run
     unreachable: list[Unreachable]
-    """People of its audience who have no address that its accounts can write to."""
+    """Groups and people that its accounts cannot write to, and why."""
 
 
 def ring(tx: Tx, seen: Reminder, providers: Providers, now: Instant) -> Run | None:
     """Fire a reminder whose time has come, or write down that it was missed; None where somebody
     else has done so."""
     assert seen.next_at is not None, "only what has a next time is due"
+    tx.settings.fence()
     rule = Rule.parse(seen.rule, seen.zone)
     if not tx.reminders.advance(seen, rule.after(now)):
         return None
@@ -107,8 +108,8 @@ def _miss(
 def fire(
     tx: Tx, reminder: Reminder, providers: Providers, at: Instant, fired_for: Instant | None
 ) -> Fired:
-    """Begin a run of it now."""
-    tx.settings.fence()
+    """Begin a run of it now. Whoever calls has the fence, taken before anything was read or
+    written: so it is all of what was last said about it, and nobody pauses it in between."""
     campaign = tx.campaigns.get(reminder.campaign_id)
     spec = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
     try:
@@ -131,11 +132,11 @@ def fire(
     )
     allotment = allot(tx, accounts, targets)
     _fill(tx, run, spec, allotment, accounts[0].id, at)
-    events.run_fired(tx, run, len(targets), at)
+    events.run_fired(tx, run, len(allotment.owners), len(targets), at)
     if not allotment.owners:
         tx.runs.move(run.id, "start", at=at)
         end_if_done(tx, run.id, at)
-    return Fired(tx.runs.get(run.id), unreachable)
+    return Fired(tx.runs.get(run.id), [*unreachable, *allotment.unreached()])
 
 
 def whom(

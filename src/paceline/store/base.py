@@ -114,6 +114,8 @@ class Context:
     def open_counters(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Make sure that an account has every counter of a run, so that counting is an UPDATE."""
         rows = [(*pair, state.value) for pair in sorted(pairs) for state in DeliveryState]
+        if not rows:
+            return
         if self.postgresql:
             self.cursor().execute(_PG_OPEN, columns(rows))
         else:

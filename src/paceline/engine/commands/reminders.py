@@ -116,6 +116,7 @@ def edit(
     What has fired already goes on as it was: a run has its content, targets and window of its own.
     What is due and has not fired yet is due as before, unless its times are others now.
     """
+    tx.settings.fence()
     reminder = find(tx, name)
     spec = instead or spec_of(tx, reminder)
     if instead is not None and instead.name != name:
@@ -149,9 +150,7 @@ def _told(tx: Tx, reminder: Reminder, providers: Providers, at: Instant) -> Made
     targets, unreachable = firing.whom(tx, reminder, spec.campaign, providers)
     accounts = [account_named(tx, name) for name in spec.campaign.accounts]
     allotment = allot(tx, accounts, targets)
-    for why, some in allotment.unreachable.items():
-        unreachable += [Unreachable(one.contact_id, one.address, why) for one in some]
-    return Made(reminder, spec.warnings(at), unreachable)
+    return Made(reminder, spec.warnings(at), [*unreachable, *allotment.unreached()])
 
 
 def enable(tx: Tx, name: str, at: Instant) -> Reminder:
@@ -183,6 +182,7 @@ def disable(tx: Tx, name: str, at: Instant) -> Reminder:
 
 def fire(tx: Tx, name: str, providers: Providers, at: Instant, *, key: str | None = None) -> Fired:
     """Now, by hand, beside its own times. Outside its window nothing would go, so it is refused."""
+    tx.settings.fence()
     reminder = find(tx, name)
     spec = spec_of(tx, reminder).campaign
     campaign = tx.campaigns.get(reminder.campaign_id)
