@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
+from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.agenda import FAR
+from paceline.engine.alerts import OUT_OF_SERVICE
 from paceline.engine.commands.reminders import find, spec_of
 from paceline.engine.ports import Campaign, Reminder, Run, Tx
 from paceline.engine.reminder_spec import ReminderSpec
@@ -21,7 +24,7 @@ class RunView:
     run: Run
     counts: Mapping[DeliveryState, int]
     waits_for: str
-    """Why nothing of it has been sent yet; empty where something has, or it is over."""
+    """Why nothing of it is sent now; empty where something is, or it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def reminder_view(tx: Tx, name: str, now: Instant, *, runs_shown: int = RUNS_SHO
     spec = spec_of(tx, reminder)
     audience = spec.campaign.audience.get("audience")
     if audience is None:
-        targets = tx.reminders.target_counts().get(reminder.id, 0)
+        targets = tx.reminders.target_count(reminder.id)
     else:
         known = tx.audiences.find(str(audience))
         targets = 0 if known is None else known.members
@@ -60,7 +63,7 @@ def reminder_view(tx: Tx, name: str, now: Instant, *, runs_shown: int = RUNS_SHO
 
 def runs_of(tx: Tx, reminder: Reminder, limit: int, now: Instant) -> list[RunView]:
     """The latest firings, the latest first."""
-    latest = tx.runs.of_campaign(reminder.campaign_id)[-limit:][::-1]
+    latest = tx.runs.latest(reminder.campaign_id, limit)
     return [
         RunView(run, tx.runs.counts(run.id), waits_for(tx, run, reminder.zone, now))
         for run in latest
@@ -68,13 +71,42 @@ def runs_of(tx: Tx, reminder: Reminder, limit: int, now: Instant) -> list[RunVie
 
 
 def waits_for(tx: Tx, run: Run, zone: str, now: Instant) -> str:
-    """What a firing waits for that has not begun; empty for one that has."""
-    if run.state is not RunState.WAITING:
+    """What a firing waits for that is not over; empty for one that goes on."""
+    if run.state not in (RunState.WAITING, RunState.RUNNING):
         return ""
-    if run.opens_at is not None and run.opens_at > now:
-        return f"its window, which opens at {local_text(run.opens_at, zone)}"
+    left = [number for number, counts in tx.runs.accounts(run.id).items() if _open(counts)]
+    if not left:
+        return ""
+    if (opens_at := _opens_at(run, now)) is not None:
+        return f"its window, which opens at {local_text(opens_at, zone)}"
+    if away := _out_of_service(tx, run, left):
+        return away
+    if run.state is RunState.RUNNING:
+        return ""
     ahead = _ahead_of(tx, run)
     return f"its turn, behind {ahead}" if ahead else "its account"
+
+
+def _open(counts: Mapping[DeliveryState, int]) -> int:
+    return counts[DeliveryState.READY] + counts[DeliveryState.SENDING]
+
+
+def _opens_at(run: Run, now: Instant) -> Instant | None:
+    if run.opens_at is not None and run.opens_at > now:
+        return run.opens_at
+    window = Hours.parse(run.window) if run.window else None
+    return None if window is None or window.is_open(now) else window.next_open(now)
+
+
+def _out_of_service(tx: Tx, run: Run, left: Sequence[int]) -> str:
+    """All accounts that have something left, where none of them can send it."""
+    accounts = list(tx.accounts.several(sorted(left)).values())
+    if not all(account.state in OUT_OF_SERVICE for account in accounts):
+        return ""
+    told = ", ".join(
+        f"{account.name}, which is {account.state.replace('_', ' ')}" for account in accounts
+    )
+    return f"{told}; give it to others with: paceline reminder reassign {quote(run.campaign)}"
 
 
 def _ahead_of(tx: Tx, run: Run) -> str:

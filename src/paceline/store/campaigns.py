@@ -150,6 +150,11 @@ class Runs(Subject):
         statement = select_runs().where(runs.c.campaign_id == campaign_id).order_by(runs.c.id)
         return [rows.run(row) for row in self._connection.execute(statement)]
 
+    def latest(self, campaign_id: int, limit: int) -> list_of[Run]:
+        theirs = select_runs().where(runs.c.campaign_id == campaign_id)
+        statement = theirs.order_by(runs.c.id.desc()).limit(limit)
+        return [rows.run(row) for row in self._connection.execute(statement)]
+
     def set_window(self, run_id: int, opens_at: Instant | None, closes_at: Instant | None) -> None:
         statement = update(runs).where(runs.c.id == run_id)
         self._connection.execute(statement.values(opens_at=opens_at, closes_at=closes_at))

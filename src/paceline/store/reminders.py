@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from builtins import list as list_of
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Select, bindparam, delete, func, select, update
@@ -147,11 +147,10 @@ class Reminders(Subject):
             for address, fields in self._connection.execute(statement)
         ]
 
-    def target_counts(self) -> Mapping[int, int]:
-        statement = select(reminder_targets.c.reminder_id, func.count()).group_by(
-            reminder_targets.c.reminder_id
-        )
-        return {row[0]: row[1] for row in self._connection.execute(statement)}
+    def target_count(self, reminder_id: int) -> int:
+        theirs = reminder_targets.c.reminder_id == reminder_id
+        counted = select(func.count()).select_from(reminder_targets).where(theirs)
+        return int(self._connection.execute(counted).scalar_one())
 
 
 def _reminder(row: rows.Row) -> Reminder:

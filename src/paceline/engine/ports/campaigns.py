@@ -62,6 +62,10 @@ class Runs(Protocol):
 
     def of_campaign(self, campaign_id: int) -> list[Run]: ...
 
+    def latest(self, campaign_id: int, limit: int) -> list[Run]:
+        """The latest of them, the latest first."""
+        ...
+
     def set_window(
         self, run_id: int, opens_at: Instant | None, closes_at: Instant | None
     ) -> None: ...

@@ -61,9 +61,7 @@ class Reminders(Protocol):
         """In their order, all with one statement."""
         ...
 
-    def target_counts(self) -> Mapping[int, int]:
-        """How many there are, by reminder."""
-        ...
+    def target_count(self, reminder_id: int) -> int: ...
 
 
 class Groups(Protocol):
