@@ -130,3 +130,27 @@ def test_an_account_is_checked_in_one_line(
     assert found.code == code
     assert words in found.out
     assert len(found.out.splitlines()) == 1
+
+
+def test_an_account_that_is_removed_leaves_its_reminders_to_the_others(
+    standup: CommandLine,
+) -> None:
+    add = ("--provider", "sandbox", "--policy", "whatsapp-established")
+    standup.ok("account", "add", "spare", *add)
+    standup.write(
+        "both.toml",
+        'name = "both"\naccounts = ["team", "spare"]\ncron = "0 9 * * *"\nwindow = "0-24"\n'
+        'targets = ["120363000000000001@g.us"]\n[[parts]]\ntext = "hello"\n',
+    )
+    standup.ok("reminder", "create", "-f", "both.toml")
+    told = standup.ok("account", "remove", "spare", "--yes")
+    assert "go on from their other accounts, if any: both" in told.err
+    assert "both fired: 1 message waits" in standup.ok("reminder", "fire", "both", "--yes").out
+    standup.ok("reminder", "edit", "both", "--window", "0-23")
+
+
+def test_what_is_over_says_how_to_give_it_another_time(standup: CommandLine) -> None:
+    standup.ok("reminder", "disable", "standup")
+    standup.ok("reminder", "enable", "standup")
+    assert "is enabled already" in standup.refused("reminder", "enable", "standup")
+    assert "Possible now: pause\n" in standup.refused("reminder", "resume", "standup") + "\n"

@@ -18,7 +18,7 @@ from paceline.core.policy import KEYS, Policy
 from paceline.core.tables import whole_of
 from paceline.engine import queries
 from paceline.engine.alerts import concerning
-from paceline.engine.commands import accounts
+from paceline.engine.commands import accounts, reminders
 from paceline.engine.ports import Account
 from paceline.engine.queries import AccountView
 
@@ -194,8 +194,12 @@ def remove(
     """Take an account out of service; its history stays."""
     output.confirm(f"Remove account {name}?", yes=yes)
     with existing(ctx) as house, house.store.write() as tx:
+        concerned = reminders.sent_from(tx, name)
         accounts.remove(tx, name, house.clock.now(), cancel=cancel)
     output.say(f"account {name} removed")
+    if concerned:
+        them = ", ".join(concerned)
+        output.note(f"reminders sent from it go on from their other accounts, if any: {them}")
 
 
 def _own(pairs: list[str] | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ commit leaves everything as it was, and the next look fires.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.core.errors import InputError, NotFoundError
 from paceline.core.instants import MINUTE, Instant, local_text
@@ -22,7 +22,7 @@ from paceline.engine.commands import campaigns
 from paceline.engine.people import Unreachable, reached_by, recognised
 from paceline.engine.ports import Campaign, NewDelivery, Providers, Reminder, Run, Tx
 from paceline.engine.ports.reminders import Firing
-from paceline.engine.reminder_spec import day_of_window
+from paceline.engine.reminder_spec import ReminderSpec, day_of_window
 from paceline.engine.runs import end_if_done
 
 LATE_US = 2 * MINUTE
@@ -111,7 +111,8 @@ def fire(
     """Begin a run of it now. Whoever calls has the fence, taken before anything was read or
     written: so it is all of what was last said about it, and nobody pauses it in between."""
     campaign = tx.campaigns.get(reminder.campaign_id)
-    spec = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
+    stored = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
+    spec = _with_those_left(tx, stored)
     try:
         targets, unreachable = whom(tx, reminder, spec, providers)
         campaigns.check(tx, spec, targets, providers)
@@ -137,6 +138,16 @@ def fire(
         tx.runs.move(run.id, "start", at=at)
         end_if_done(tx, run.id, at)
     return Fired(tx.runs.get(run.id), [*unreachable, *allotment.unreached()])
+
+
+def of_those_left(tx: Tx, spec: ReminderSpec) -> ReminderSpec:
+    return replace(spec, campaign=_with_those_left(tx, spec.campaign))
+
+
+def _with_those_left(tx: Tx, spec: CampaignSpec) -> CampaignSpec:
+    """From the accounts that have not been removed since; if all have, it cannot go, and says so."""
+    left = tuple(name for name in spec.accounts if tx.accounts.find(name) is not None)
+    return replace(spec, accounts=left) if left else spec
 
 
 def whom(

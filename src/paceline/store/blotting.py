@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Table, bindparam, case, func, or_, select, update
+from sqlalchemy import Table, bindparam, case, delete, func, or_, select, update
 
 from paceline.core.address import ERASED
 from paceline.core.discretion import without
@@ -64,9 +64,9 @@ def blot_out(
         _their_deliveries(context, some, contact_id, renamed)
         _their_ledger(context, some)
         _their_keys(context, some)
-    for before, after in renamed.items():
-        theirs = update(reminder_targets).where(reminder_targets.c.target == before)
-        context.connection.execute(theirs.values(target=after, fields="{}"))
+    # Nobody is to be reminded under a name that reaches nobody: each firing would fall short of it.
+    theirs = reminder_targets.c.target.in_(sorted(renamed))
+    context.connection.execute(delete(reminder_targets).where(theirs))
     telling = {before: after for before, after in renamed.items() if len(before) >= LEAST_TELLING}
     if telling:
         _mentions(context, list(telling))

@@ -235,7 +235,8 @@ def _move(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str = "")
 
 def _cannot(campaign: Campaign, event: str) -> ConflictError:
     now_is = campaign.state
-    possible = [name for known, name in CAMPAIGN.table if known is now_is and name in BY_HAND]
+    by_hand = ("pause", "resume") if campaign.kind == "reminder" else BY_HAND
+    possible = [name for known, name in CAMPAIGN.table if known is now_is and name in by_hand]
     return ConflictError(
         f"{campaign.kind} {campaign.name} is {now_is}: cannot {event}",
         hint=f"Possible now: {', '.join(possible) or 'nothing'}",

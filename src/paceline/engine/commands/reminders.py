@@ -118,7 +118,7 @@ def edit(
     """
     tx.settings.fence()
     reminder = find(tx, name)
-    spec = instead or spec_of(tx, reminder)
+    spec = instead or firing.of_those_left(tx, spec_of(tx, reminder))
     if instead is not None and instead.name != name:
         raise InputError(
             f"the file is about '{instead.name}', not about '{name}'",
@@ -146,7 +146,7 @@ def edit(
 
 
 def _told(tx: Tx, reminder: Reminder, providers: Providers, at: Instant) -> Made:
-    spec = spec_of(tx, reminder)
+    spec = firing.of_those_left(tx, spec_of(tx, reminder))
     targets, unreachable = firing.whom(tx, reminder, spec.campaign, providers)
     accounts = [account_named(tx, name) for name in spec.campaign.accounts]
     allotment = allot(tx, accounts, targets)
@@ -156,7 +156,7 @@ def _told(tx: Tx, reminder: Reminder, providers: Providers, at: Instant) -> Made
 def enable(tx: Tx, name: str, at: Instant) -> Reminder:
     """It fires again from its next time on; what was due while it was off is not made up for."""
     reminder = find(tx, name)
-    if reminder.enabled:
+    if reminder.enabled and reminder.next_at is not None:
         raise ConflictError(f"reminder {name} is enabled already")
     next_at = Rule.parse(reminder.rule, reminder.zone).after(at)
     if next_at is None:
@@ -187,7 +187,7 @@ def fire(tx: Tx, name: str, providers: Providers, at: Instant, *, key: str | Non
     spec = spec_of(tx, reminder).campaign
     campaign = tx.campaigns.get(reminder.campaign_id)
     if campaign.state is CampaignState.PAUSED:
-        hint = f"paceline reminder resume {name}"
+        hint = f"Let it go on first: paceline reminder resume {name}"
         raise ConflictError(f"reminder {name} is paused", hint=hint)
     _, closes_at = day_of_window(spec.window, at)
     if spec.at_close == "skip" and at >= closes_at:
@@ -217,3 +217,9 @@ def resume(tx: Tx, name: str, at: Instant) -> Campaign:
 
 def _campaign(tx: Tx, name: str) -> Campaign:
     return tx.campaigns.get(find(tx, name).campaign_id)
+
+
+def sent_from(tx: Tx, account: str) -> list[str]:
+    """The reminders that name an account, by their names."""
+    known = tx.reminders.list()
+    return [one.name for one in known if account in spec_of(tx, one).campaign.accounts]
