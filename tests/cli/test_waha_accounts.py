@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_key_that_is_refused_is_said_to_be(shop: CommandLine) -> None:
     shop.ok("account", "set", "shop", "--option", "api_key=another")
     answer = shop("account", "check", "shop")
-    assert answer.out == "shop (waha): shop: token refused: Unauthorized\n"
+    assert answer.out == "shop (waha): token refused: Unauthorized\n"
 
 
 def test_groups_are_listed_with_their_members(shop: CommandLine, fake: FakeWaha) -> None:

@@ -67,7 +67,9 @@ def create(ctx: typer.Context, file: File, key: Key = None) -> None:
             view, running = reminder_view(tx, spec.name, now), fleet.is_running(tx)
     done = "created" if new else "exists under this key"
     many = output.plural(view.targets, "target", "targets")
-    output.say(f"reminder {spec.name} {done}: {many} from {', '.join(spec.campaign.accounts)}")
+    doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
+    from_whom = ", ".join(spec.campaign.accounts)
+    output.say(f"reminder {spec.name} {done}: {many}{doubles} from {from_whom}")
     _tell(made)
     _say_next(view)
     if not running:

@@ -145,7 +145,7 @@ def of_those_left(tx: Tx, spec: ReminderSpec) -> ReminderSpec:
 
 
 def _with_those_left(tx: Tx, spec: CampaignSpec) -> CampaignSpec:
-    """From the accounts that have not been removed since; if all have, it cannot go, and says so."""
+    """From the accounts that were not removed since; if all were, it cannot go, and says so."""
     left = tuple(name for name in spec.accounts if tx.accounts.find(name) is not None)
     return replace(spec, accounts=left) if left else spec
 

@@ -124,7 +124,7 @@ def rule_of(raw: Mapping[str, Any]) -> Rule:
             return Rule.once(text, zone)
         return Rule.by_cron(text_of(raw, "cron"), zone)
     except InputError as error:
-        raise error.within(key) from None
+        raise (error if error.key == key else error.within(key)) from None
 
 
 def window_of(raw: Mapping[str, Any], zone: str) -> Hours:

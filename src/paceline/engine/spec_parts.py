@@ -58,7 +58,7 @@ def parts_of(raw: Mapping[str, Any], key: str) -> Iterable[Part]:
     """The parts under a key of a table; ``key`` is what they are called in complaints."""
     entries = raw.get("parts")
     if not isinstance(entries, list) or not entries:
-        raise InputError(f"a campaign needs at least one [[{_bare(key)}]]", key=key)
+        raise InputError(f"at least one [[{_bare(key)}]] is needed", key=key)
     for number, entry in enumerate(entries, start=1):
         where = f"{key}[{number}]"
         if not isinstance(entry, Mapping):

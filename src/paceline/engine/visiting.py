@@ -52,7 +52,8 @@ async def check(account: Account, providers: Providers) -> Visited:
         remark = driver.remark if isinstance(driver, Remarking) else ""
         await within_time(driver.close(), CLOSE_WITHIN_US)
     except PacelineError as error:
-        return Visited(False, str(error))
+        # Whoever asks has named the account, and is told of it alone.
+        return Visited(False, str(error).removeprefix(f"{account.name}: "))
     except TimeoutError:
         return Visited(False, f"no answer within {OPEN_WITHIN_US // SECOND} seconds")
     return Visited(True, f"it can be opened; {remark}" if remark else "it can be opened")

@@ -96,7 +96,8 @@ def _create(
         tx.reminders.set_targets(reminder.id, targets)
     tx.reminders.switch(reminder.id, True, spec.rule.after(at))
     told = {"reminder": spec.name, "targets": len(targets)}
-    text = f"{spec.name}: {len(targets)} targets"
+    many = "1 target" if len(targets) == 1 else f"{len(targets)} targets"
+    text = f"{spec.name}: {many}"
     tx.events.add(EventKind.REMINDER_CREATED, text, at=at, data=told)
     return campaign.id
 
