@@ -54,6 +54,7 @@ SENDS = [
     ("info query timed out", K.UNKNOWN, ""),
     # WhatsApp said no.
     ("server returned error 429", K.THROTTLED, "429"),
+    ("server returned error 400", K.TRANSIENT, "400"),
     ("server returned error 463", K.EXHAUSTED, "463"),
     ("server returned error 403", K.REJECTED, "403"),
     ("server returned error 479", K.TRANSIENT, "479"),

@@ -65,7 +65,7 @@ BEFORE: tuple[ErrorRow, ...] = (
 """The same words mean less where they are said of what is fetched beforehand."""
 
 BY_NUMBER: Mapping[int, tuple[OutcomeKind, str]] = {
-    400: (_K.REJECTED, "not a message WhatsApp takes"),
+    400: (_K.TRANSIENT, "refused; often everything is until the session is opened anew"),
     401: (_K.REJECTED, "this account may not write there"),
     403: (_K.REJECTED, "this account may not write there"),
     404: (_K.REJECTED, "there is nobody there"),
