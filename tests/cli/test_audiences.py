@@ -320,3 +320,26 @@ def test_a_hundred_thousand_rows_take_no_more_memory_than_a_few(paceline: Comman
     (found,) = (a for a in paceline.ok("audience", "list", "--json").json if a["name"] == "many")
     assert found["members"] == 100_000
     assert many - few < 24 << 20, f"{many - few >> 20} MiB more"
+
+
+def test_the_first_line_may_name_what_parts_the_columns(paceline: CommandLine) -> None:
+    text = "\ufeffsep=;\r\nE-Mail;Städte, Länder\r\nanna@example.com;a, b\r\nnobody;c\r\n"
+    paceline.write("people.csv", text)
+    out = paceline.ok("audience", "import", "people.csv", "--name", "news").out.splitlines()
+    assert out[0].startswith("audience news: took 1 row of 2"), out
+    assert out[-1].startswith("  line 4: "), "it counts among the lines"
+    (anna,) = members(paceline)
+    assert anna["Städte_Länder"] == "a, b"
+
+
+def test_a_quote_below_such_a_line_is_told_where_it_opens(paceline: CommandLine) -> None:
+    paceline.write("people.csv", 'sep=,\nemail,name\na@example.com,"Anna\n')
+    said = paceline.refused("audience", "import", "people.csv", "--name", "news")
+    assert "people.csv: line 3: a quote is opened here" in said
+
+
+def test_what_is_no_text_is_not_printed_as_the_names_of_columns(paceline: CommandLine) -> None:
+    paceline.write("people.csv", "email,\0\0\0\na@example.com,b\n")
+    said = paceline.refused("audience", "import", "people.csv", "--name", "news")
+    told = "people.csv: the name of column 2 has a control character (U+0000). Is it a table?"
+    assert told in said

@@ -93,3 +93,19 @@ def test_many_in_chunks(accounts: CommandLine) -> None:
     assert accounts.ok(*words).json["new"] == 2_500
     assert accounts.ok(*words).json["new"] == 0
     assert "every invariant holds" in accounts.ok("verify").out
+
+
+def test_a_row_that_no_database_can_keep_is_left_out_and_the_others_count(
+    accounts: CommandLine,
+) -> None:
+    at = "2026-11-15T09:00:00Z"
+    rows = f"{at},team,email,a@example.com\n{at},team,email,b\0@example.com\n"
+    rows += f"{at},te\0am,email,c@example.com\n{at},team,e\0mail,d@example.com\n"
+    accounts.write("sent.csv", f"at,account,action,target,note\n{rows}".replace("com\n", "com,x\n"))
+    assert accounts.ok("history", "import", "sent.csv").out.splitlines() == [
+        "1 message counted",
+        "3 rows were not taken:",
+        "  line 3: the target has a control character in it (U+0000)",
+        "  line 4: the account has a control character in it (U+0000)",
+        "  line 5: the action has a control character in it (U+0000)",
+    ]

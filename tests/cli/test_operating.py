@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from paceline.cli import campaigns
 from paceline.core.instants import DAY
+from paceline.engine.commands.retrying import Retried
 from tests.cli.conftest import CommandLine
 from tests.cli.test_sending import in_doubt
 
@@ -201,3 +203,27 @@ def test_what_is_not_there_is_not_changed_in_the_wrong_folder(
     assert answer.code == 1
     assert answer.complaint.startswith("paceline: there is no database ")
     assert os.listdir(paceline.folder) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (
+            1,
+            "1 stays failed: its account was removed, or its recipient opted out\n"
+            "1 may have arrived and is left alone: paceline unknown list\n",
+        ),
+        (
+            2,
+            "2 stay failed: their account was removed, or they opted out\n"
+            "2 may have arrived and are left alone: paceline unknown list\n",
+        ),
+    ],
+)
+def test_one_that_is_not_sent_again_is_told_of_as_one(
+    running: CommandLine, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
+    done = Retried(again=1, gone=number, unknown=number)
+    monkeypatch.setattr(campaigns, "retry_failed", lambda *_: done)
+    answer = running.ok("campaign", "retry", "spring", "--failed", "--yes")
+    assert (answer.out, answer.err) == ("1 message of campaign spring sent again\n", told)

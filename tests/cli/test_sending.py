@@ -129,7 +129,7 @@ def in_doubt(accounts: CommandLine) -> int:
         intent = Intent(delivery.id, delivery.run_id, 0, 1, "message", now, account.policy_id)
         assert tx.path.apply([LaneUnit(lease, row.revision, intent=intent)])[0].intended
         lost = Settlement(
-            delivery.id, delivery.run_id, 0, 1, "message", now, now, now,
+            delivery.id, delivery.run_id, 0, 1, "message", now, now + 2_000_000, now + 9_000_000,
             outcome.unknown("no answer"), account.policy_id, DeliveryState.UNKNOWN,
             reason="no answer",
         )  # fmt: skip
@@ -143,10 +143,13 @@ def test_doubts_are_listed(accounts: CommandLine) -> None:
     assert accounts.ok("unknown", "list").out == "nothing is in doubt\n"
     number = in_doubt(accounts)
     line = accounts.ok("unknown", "list").out.splitlines()[1]
-    known = [str(number), "team", "(direct)", "anna@example.com", "1", "a", "person"]
+    # When the call was made is what somebody looks for in the provider's outbox.
+    called = "2026-11-15T10:01:02"
+    known = [str(number), "team", "(direct)", "anna@example.com", called, "1", "a", "person"]
     assert line.split() == [*known, "no", "answer"]
     listed = accounts.ok("unknown", "list", "--json").json
-    assert [set(entry) for entry in listed] == [DELIVERY_KEYS]
+    assert [set(entry) for entry in listed] == [DELIVERY_KEYS | {"called_at"}]
+    assert listed[0]["called_at"] == f"{called}Z"
 
 
 def test_doubts_are_resolved_by_hand(accounts: CommandLine) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.core.instants import SECOND, Instant, parse_instant, to_datetime
+from paceline.core.instants import DAY, SECOND, Instant, parse_instant, to_datetime
 from paceline.engine import clock as clocks
 from paceline.sim import process
 from tests.cli.conftest import NOW, CommandLine, StillClock
@@ -154,3 +154,88 @@ def test_a_forecast_changes_nothing(paceline: CommandLine) -> None:
     before = paceline.counts()
     paceline.ok("simulate", "-f", campaign(paceline, '"shop"'), "--seeds", "1")
     assert paceline.counts() == before
+
+
+STEPS = """
+[[steps]]
+parts = [{ text = "Hello" }]
+
+[[steps]]
+after = "3d"
+parts = [{ text = "Still there?" }]
+"""
+
+
+def written(paceline: CommandLine, top: str, rest: str = STEPS) -> str:
+    text = f'name = "opening"\naudience = "people.csv"\n{top}\n{rest}'
+    return str(paceline.write("opening.toml", text))
+
+
+def planned(paceline: CommandLine, file: str) -> int:
+    messages: int = paceline.ok("plan", file, "--json").json["messages"]
+    return messages
+
+
+def test_steps_are_messages_and_come_days_later(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 10)
+    file = written(paceline, 'accounts = ["shop"]')
+    told = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json
+    assert (told["total"], told["sent"]) == (20, 20)
+    assert told["total"] == planned(paceline, file)
+    assert instant(told["done_at"]["latest"]) >= NOW + 3 * DAY
+    assert told["if_an_account_dies"]["after"] == 10
+
+
+def test_a_pool_is_shared_by_whoever_can(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "quick", "--provider", "sandbox", "--set", "rate=60/min")
+    paceline.ok("account", "add", "slow", "--provider", "sandbox", "--set", "rate=1/min")
+    people(paceline, 60)
+    file = written(paceline, 'pool = ["quick", "slow"]', '[[parts]]\ntext = "Hello"\n')
+    told = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json
+    assert told["sent"] == 60
+    assert instant(told["done_at"]["latest"]) < NOW + 2 * 60 * SECOND
+
+
+def test_what_is_spread_over_days_takes_as_many(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 9)
+    file = campaign(paceline, '"shop"', 'spread = "3d"')
+    told = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json
+    assert told["accounts"][0]["most_per_day"] == 3
+
+
+def test_recipients_keep_their_own_hours(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    paceline.write("people.csv", "address,zone\np1,Asia/Tokyo\n")
+    file = campaign(paceline, '"shop"', 'recipient_hours = "09:00-10:00"')
+    told = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json
+    done = to_datetime(instant(told["done_at"]["latest"]))
+    assert done.hour == 0, "nine in the morning of Tokyo"
+    paceline.write("people.csv", "address,zone\np1,\n")
+    assert "p1 has no zone" in paceline.refused("simulate", "-f", file)
+
+
+def test_what_expires_is_not_sent(paceline: CommandLine) -> None:
+    words = ("account", "add", "shop", "--provider", "sandbox", "--set", "daily.message=2")
+    paceline.ok(*words, "--set", "zone=UTC")
+    people(paceline, 9)
+    file = campaign(paceline, '"shop"', 'expire_after = "30h"')
+    told = paceline.ok("simulate", "-f", file, "--seeds", "1", "--json").json
+    assert (told["total"], told["sent"]) == (9, 4)
+
+
+def test_who_is_suppressed_is_no_message_and_what_is_left_out_is_said(
+    paceline: CommandLine,
+) -> None:
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
+    people(paceline, 5)
+    file = campaign(paceline, '"shop"')
+    paceline.ok("suppress", "add", "person-3")
+    answer = paceline.ok("simulate", "-f", file, "--seeds", "1")
+    assert "opening: 4 messages from one account" in answer.out
+    assert planned(paceline, file) == 4
+    assert "left out: what these accounts have sent already" in answer.err
+    for number in range(5):
+        paceline("suppress", "add", f"person-{number}")
+    assert "everybody in it is suppressed" in paceline.refused("simulate", "-f", file)

@@ -12,6 +12,7 @@ from paceline.core.retry import (
     ASK_AFTER_US,
     LONGEST_ASKED_US,
     Consequence,
+    after_retries,
     consequence,
     next_ask_at,
     retry_delay_us,
@@ -115,6 +116,11 @@ def test_transient_climbs_the_ladder_and_fails_after_the_third_retry() -> None:
     assert waits == [MINUTE, 5 * MINUTE, 15 * MINUTE]
     assert ladder[0].reason == "because; retry 1 of 3 in 1m"
     assert ladder[3] == Consequence("fail", reason="because (after 3 retries)")
+    assert [after_retries(number) for number in (0, 1, 2)] == [
+        "after 0 retries",
+        "after 1 retry",
+        "after 2 retries",
+    ]
     assert all(result.hold_until_at is None for result in ladder)
     none = Policy.from_mapping({"retry": "none"})
     assert after(K.TRANSIENT, policy=none).event == "fail"

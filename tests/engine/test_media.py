@@ -224,7 +224,7 @@ def test_an_upload_that_hangs_is_given_up_and_tried_again(world: World) -> None:
         world.account(policy={"timeout": "5s", "retry": "3s"}, upload_latency="1m")
         world.campaign(1, parts=(picture(world),))
         await finish(world)
-        assert delivery(world, "spring-0000").reason == "upload took too long (after 1 retries)"
+        assert delivery(world, "spring-0000").reason == "upload took too long (after 1 retry)"
 
     world.play(script)
     assert world.counts_at_end == {"failed": 1}

@@ -6,6 +6,7 @@ import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Part
+from paceline.core.retry import after_retries
 from paceline.core.states import DeliveryState
 from tests.engine.scenes import (
     TWO_PARTS,
@@ -54,7 +55,7 @@ def test_a_transient_failure_climbs_the_ladder_and_then_fails(
         await finish(world, process=process, every_us=10 * SECOND, within_us=HOUR)
         found = delivery(world, "transient")
         assert found.state is DeliveryState.FAILED
-        assert found.reason == f"it did not work this time (after {len(waits)} retries)"
+        assert found.reason == f"it did not work this time ({after_retries(len(waits))})"
         assert found.attempts == len(waits) + 1
         # Each wait is counted from the answer to the attempt before it, to the microsecond.
         answered = [row.at for row in outcomes(world)]

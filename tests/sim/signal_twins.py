@@ -19,8 +19,9 @@ from paceline.engine.chooser import Chooser
 from paceline.engine.notice import Notice, notice_of
 from paceline.engine.ports import Alert, LaneResult, Tx
 from paceline.sim import attention, weather
+from paceline.sim.mailing import Mailing
 from paceline.sim.weather import CLIMATES, Commit
-from paceline.sim.worlds import Mailing, World
+from paceline.sim.worlds import World
 from paceline.store.alerts import Alerts
 from tests.sim.small import quick
 from tests.sim.twins import Twin, only, restored

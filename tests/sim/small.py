@@ -6,8 +6,9 @@ from typing import Any
 from paceline.core.hours import Hours
 from paceline.core.instants import HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Content, Part, Step
+from paceline.sim.mailing import Mailing
 from paceline.sim.weather import MOODS, Faults
-from paceline.sim.worlds import Mailing, Sender, World
+from paceline.sim.worlds import Sender, World
 
 START = parse_instant("2026-03-02T08:58:00Z")
 PARTS = (Part("text", "hello {{ target }}"), Part("text", "and one more thing"))

@@ -211,9 +211,13 @@ def retry(
     again = output.plural(done.again, "message", "messages")
     output.say(f"{again} of campaign {name} sent again" if done.again else "nothing has failed")
     if done.gone:
-        output.note(f"{done.gone} stay failed: their account was removed, or they opted out")
+        if done.gone == 1:
+            output.note("1 stays failed: its account was removed, or its recipient opted out")
+        else:
+            output.note(f"{done.gone} stay failed: their account was removed, or they opted out")
     if done.unknown:
-        output.note(f"{done.unknown} may have arrived and are left alone: paceline unknown list")
+        left = "is left alone" if done.unknown == 1 else "are left alone"
+        output.note(f"{done.unknown} may have arrived and {left}: paceline unknown list")
 
 
 @app.command()

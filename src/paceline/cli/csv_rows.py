@@ -1,7 +1,8 @@
 """Tables as people export them: read row by row from the file, however long it is.
 
-UTF-8 with or without a mark at its beginning; commas, semicolons, tabs or bars between the columns;
-and every row with the line on which it begins. What the columns mean is decided by whoever asks.
+UTF-8 with or without a mark at its beginning; commas, semicolons, tabs or bars between the columns,
+which a first line "sep=;" may name; and every row with the line on which it begins. What the
+columns mean is decided by whoever asks.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ MARKS = ("rejected_line", "rejected_because")
 """What stands before the rows of a file of rejects. It can be mended and read again as it is."""
 
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
+_NAMED = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
+"""A first line by which spreadsheets are told what stands between the columns."""
+_STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -94,11 +98,15 @@ class CsvTable:
         """Read from the first line on, which names the columns."""
         self._text.seek(0)
         first = self._first_line()
+        named = _NAMED.fullmatch(first)
         # Spreadsheets write a semicolon where the comma is used for decimals.
-        self._delimiter = max(",;\t|", key=first.count)
-        lines = chain([first], self._text)
+        self._delimiter = named.group(1) if named else max(",;\t|", key=first.count)
+        # It stays in the count of lines.
+        lines = chain(["\n" if named else first], self._text)
         self._reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
-        header = [cell.strip() for cell in self._next_row(1) or []]
+        if named:
+            self._next_row(1)
+        header = [cell.strip() for cell in self._next_row(2 if named else 1) or []]
         while header and not header[-1]:
             header.pop()  # whole columns of nothing, to the right of the table
         return header
@@ -121,6 +129,12 @@ class CsvTable:
         for name in self.header:
             if not name:
                 raise InputError("a column of the first line has no name", where=self.shown)
+            if (found := _STEERING.search(name)) is not None:
+                place, letter = self.header.index(name) + 1, ord(found.group())
+                reason = f"the name of column {place} has a control character (U+{letter:04X})"
+                raise InputError(
+                    reason, where=self.shown, hint="Is it a table? Save it as 'CSV UTF-8'"
+                )
             if self.header.count(name) > 1:
                 reason = f"the first line names the column '{name}' twice"
                 raise InputError(reason, where=self.shown)

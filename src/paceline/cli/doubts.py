@@ -10,7 +10,7 @@ from paceline.cli import output, shapes
 from paceline.cli.options import AsJson, Yes
 from paceline.cli.surroundings import existing
 from paceline.core.errors import InputError
-from paceline.core.instants import iso
+from paceline.core.instants import SECOND, iso
 from paceline.engine import queries
 from paceline.engine.commands import control
 from paceline.engine.commands.control import Resolved
@@ -20,11 +20,17 @@ app = typer.Typer(help="Messages that may or may not have gone out.", no_args_is
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the deliveries whose fate is unknown."""
+    """List the deliveries whose fate is unknown.
+
+    Each with the instant at which its provider was called: that is what to look for in an outbox.
+    """
     with existing(ctx) as house, house.store.read() as tx:
         found = list(queries.named(tx, queries.unknown_deliveries(tx)))
+        called = [queries.called_at(tx, delivery) for delivery, _, _ in found]
     if as_json:
-        output.say_json([shapes.delivery(*entry) for entry in found])
+        shown = zip(found, called, strict=True)
+        told = [shapes.delivery(*one) | {"called_at": shapes.instant(at)} for one, at in shown]
+        output.say_json(told)
         return
     rows = [
         (
@@ -32,14 +38,24 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
             account,
             campaign,
             delivery.target,
+            "" if at is None else iso(at // SECOND * SECOND).removesuffix("Z"),
             delivery.attempts,
             "a person" if delivery.due_at is None else iso(delivery.due_at)[:16],
             delivery.reason,
         )
-        for delivery, account, campaign in found
+        for (delivery, account, campaign), at in zip(found, called, strict=True)
     ]
     output.show_table(
-        ("ID", "ACCOUNT", "CAMPAIGN", "TARGET", "TRIES", "NEXT LOOK (UTC)", "REASON"),
+        (
+            "ID",
+            "ACCOUNT",
+            "CAMPAIGN",
+            "TARGET",
+            "CALLED (UTC)",
+            "TRIES",
+            "NEXT LOOK (UTC)",
+            "REASON",
+        ),
         rows,
         right=("ID", "TRIES"),
         empty="nothing is in doubt",

@@ -20,8 +20,6 @@ from paceline.engine.commands.history import Past, PastRow
 if TYPE_CHECKING:
     from paceline.app import App
 
-KNOWN = ("at", "account", "action", "target")
-
 app = typer.Typer(help="What others have sent from these accounts.", no_args_is_help=True)
 
 
@@ -49,7 +47,7 @@ def import_(
     """
     with open_csv(file, str(file)) as table, existing(ctx) as house:
         if "at" not in [name.lower() for name in table.header]:
-            seen = f"it has: {', '.join(table.header)}; it can have: {', '.join(KNOWN)}"
+            seen = f"it has: {', '.join(table.header)}; it can have: {', '.join(history.COLUMNS)}"
             raise InputError(f"no column 'at' ({seen})", where=table.shown)
         intake = _Intake(house, account, action)
         with gathering_rejects(rejects, table) as not_taken:

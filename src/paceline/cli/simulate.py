@@ -11,6 +11,7 @@ import typer
 from paceline.cli import output
 from paceline.cli.options import AsJson
 from paceline.cli.surroundings import existing
+from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant, iso
 
 if TYPE_CHECKING:
@@ -111,19 +112,29 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
     from paceline.cli.campaign_file import read_campaign
     from paceline.engine.clock import SystemClock
     from paceline.engine.commands.accounts import find
+    from paceline.engine.planning import recognised
     from paceline.sim.forecast import forecast
 
     file = read_campaign(path)
     with existing(ctx) as house, house.store.read() as tx, file.blamed():
         accounts = [find(tx, name) for name in file.spec.accounts]
         file = file.with_people(tx, house.providers)
+        targets = recognised(tx, file.targets)
+        suppressed = tx.waiting.suppressed([target.address for target in targets])
+        reached = [target for target in targets if target.address not in suppressed]
+        # A recipient without a zone is refused here, as it is at the launch.
+        local = [file.spec.recipient_hours_of(target) is not None for target in reached]
+        if not reached:
+            raise InputError("everybody in it is suppressed", key="audience")
+    zones = [target.fields["zone"] for target in reached] if any(local) else []
     with output.progress("forecasts", total=2 * seeds) as advance:
         result = forecast(
             file.spec,
-            len(file.targets),
+            len(reached),
             accounts,
             seeds=range(first, first + seeds),
             start_at=SystemClock().now(),
+            zones=zones,
             advance=advance,
         )
     if as_json:
@@ -135,6 +146,8 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
 
 
 def _tell_forecast(result: Forecast) -> None:
+    from paceline.sim.forecast import LEFT_OUT
+
     senders = len(result.accounts)
     whose = "one account" if senders == 1 else f"{senders} accounts"
     output.say(f"{result.campaign}: {result.total} messages from {whose}")
@@ -149,6 +162,8 @@ def _tell_forecast(result: Forecast) -> None:
     output.say(f"  {death.sent} of {result.total} are sent, {death.left} wait for it to come back")
     if death.done_at is not None:
         output.say(f"  the others are done {_to_the_second(death.done_at)}")
+    for words in LEFT_OUT:
+        output.note(f"left out: {words}")
 
 
 def _between(instants: tuple[int, int] | None) -> str:

@@ -71,7 +71,8 @@ def _heading(answer: Why) -> str:
     account, delivery = answer.account, answer.delivery
     if delivery is None:
         return f"{account.name}: nothing waits; this is what the next message would meet"
-    return f"{account.name}: delivery {delivery.id} to {delivery.target}, {delivery.state}"
+    pooled = ", nobody's yet in a pool it shares" if delivery.account_id is None else ""
+    return f"{account.name}: delivery {delivery.id} to {delivery.target}, {delivery.state}{pooled}"
 
 
 def _row(view: GateView, now: Instant, zone: str) -> tuple[object, ...]:

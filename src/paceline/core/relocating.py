@@ -40,7 +40,7 @@ def relocated(
     """The next legal slot of each that offends: hours and windows open, room in its day and week
     beside everything else that is booked, and a gap to both its neighbours."""
     board = Board(seat, booked, slack_us)
-    search, found = _Search(board, board.offending, rng), Relocation()
+    search, found = Search(board, board.offending, rng), Relocation()
     for one in board.offending:
         if not one.movable:
             why = KEEPS_ITS_OWN
@@ -64,7 +64,7 @@ def rehoused(
 ) -> Relocation:
     """The next legal slot of each that has lost its own, from the instant at which it is booked on:
     in the order given, and beside everything else that is booked."""
-    search, found = _Search(Board(seat, booked, slack_us), homeless, rng), Relocation()
+    search, found = Search(Board(seat, booked, slack_us), homeless, rng), Relocation()
     for one in homeless:
         slot = search.first_from(one)
         if isinstance(slot, Never):
@@ -74,7 +74,7 @@ def rehoused(
     return found
 
 
-class _Search:
+class Search:
     """Looks for slots, one after the other, each beside those that were found before."""
 
     def __init__(self, board: Board, moving: Sequence[Booked], rng: Chance) -> None:
@@ -92,13 +92,34 @@ class _Search:
 
     def first_from(self, one: Booked) -> Instant | Never:
         """Of what takes no room anywhere yet: the first slot from where it is booked on."""
-        at = self._earliest(one.ask, one.at)
-        slot = self._find(one, at, self._gap_us(), at + HORIZON_US, capped=True)
+        slot = self.peek(one)
         if not isinstance(slot, Never):
-            self._board.room.take(self._board.place(slot), one.ask.counted_as, one.ask.parts)
-            if not one.ask.reply:
-                self._add(slot, self._lasting_us(one.ask))
+            self.book(one, slot)
         return slot
+
+    def peek(self, one: Booked) -> Instant | Never:
+        """The same, without giving it that slot."""
+        at = self._earliest(one.ask, one.at)
+        return self._look(one, at, self._gap_us(), at + HORIZON_US, capped=True)
+
+    def book(self, one: Booked, slot: Instant) -> None:
+        """Give it the slot that was seen last, in which nobody has been put since."""
+        line = self._line_of(one.ask, capped=True)
+        line.given_at = max(line.given_at, slot)
+        self.stay(one, slot)
+
+    def stay(self, one: Booked, at: Instant) -> None:
+        """Let it have its place then, whoever comes before or after."""
+        self._board.room.take(self._board.place(at), one.ask.counted_as, one.ask.parts)
+        if not one.ask.reply:
+            self._add(at, self._lasting_us(one.ask))
+
+    def has_room(self, one: Booked) -> bool:
+        """Whether it may go at the very instant at which it is booked."""
+        if self._earliest(one.ask, one.at) > one.at:
+            return False
+        found = self._walk(self._line_of(one.ask, capped=True), one, one.at, 0, one.at, capped=True)
+        return found == one.at
 
     def slot_for(self, one: Booked) -> Instant | Never:
         """Of what offends: the next slot after its own."""
@@ -133,12 +154,19 @@ class _Search:
     ) -> Instant | Never:
         """After the last slot that one of its like was given: they keep their order, and nobody is
         squeezed into the gap that was drawn between two of them, unless it is late for all else."""
+        slot = self._look(one, at, gap_us, ends_at, capped=capped)
+        if not isinstance(slot, Never):
+            line = self._line_of(one.ask, capped)
+            line.given_at = max(line.given_at, slot)
+        return slot
+
+    def _look(
+        self, one: Booked, at: Instant, gap_us: int, ends_at: Instant, *, capped: bool
+    ) -> Instant | Never:
         line = self._line_of(one.ask, capped)
         slot = self._walk(line, one, max(at, line.given_at), gap_us, ends_at, capped=capped)
         if isinstance(slot, Never) and at < line.given_at:
             slot = self._walk(line, one, at, gap_us, ends_at, capped=capped)
-        if not isinstance(slot, Never):
-            line.given_at = max(line.given_at, slot)
         return slot
 
     def _walk(

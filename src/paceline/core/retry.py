@@ -165,13 +165,18 @@ def retry_delay_us(policy: Policy, retry: int) -> int | None:
     return policy.retry.delay_us(retry) if retry <= policy.retry.retries else None
 
 
+def after_retries(retries: int) -> str:
+    """How often it was tried again, as people are told of it."""
+    return f"after {retries} {'retry' if retries == 1 else 'retries'}"
+
+
 def _climb(
     reason: str, retries: int, policy: Policy, now: Instant, asked_us: int | None = None
 ) -> Consequence:
     """One rung up the ladder; no earlier than the provider asks for, where it does."""
     delay_us = retry_delay_us(policy, retries + 1)
     if delay_us is None:
-        return Consequence("fail", reason=f"{reason} (after {retries} retries)")
+        return Consequence("fail", reason=f"{reason} ({after_retries(retries)})")
     delay_us = max(delay_us, asked_us or 0)
     text = f"{reason}; retry {retries + 1} of {policy.retry.retries} in {print_duration(delay_us)}"
     return Consequence("retry", now + delay_us, text, climbs=True)

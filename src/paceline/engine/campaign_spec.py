@@ -322,8 +322,8 @@ def _check_together(spec: CampaignSpec) -> None:
         raise InputError("what ends with its window cannot be spread over days", key="spread")
 
 
-def refuse_steering(address: str) -> None:
+def refuse_steering(address: str, what: str = "address") -> None:
     """No address has a line break in it, a NUL, or anything else that steers instead of naming."""
     for letter in address:
         if unicodedata.category(letter) in _STEERING:
-            raise InputError(f"the address has a control character in it (U+{ord(letter):04X})")
+            raise InputError(f"the {what} has a control character in it (U+{ord(letter):04X})")

@@ -15,6 +15,7 @@ from paceline.core.nearest import did_you_mean
 from paceline.core.policy import Policy, merge
 from paceline.core.presets import PRESETS, preset
 from paceline.core.states import AccountState
+from paceline.engine.pooling import bring_forward
 from paceline.engine.ports import Account, Tx
 
 EXTENDS = "extends"
@@ -99,6 +100,7 @@ def limits_changed(tx: Tx, account: Account, at: Instant) -> None:
     tx.lanes.touch(account.id, at)
     # What the old limits have put off may fit under the new ones.
     tx.timetable.recall(account.id, at)
+    bring_forward(tx, tx.accounts.get(account.id), at)
 
 
 def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:

@@ -26,10 +26,12 @@ from paceline.engine.crashes import RunFailed
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
-from paceline.engine.ports import Delivery, Lease, Work
-from paceline.engine.putting_off import by_calendar, put_off, used_up
+from paceline.engine.pooling import bring_forward
+from paceline.engine.ports import Account, Delivery, Lease, Tx, Work
+from paceline.engine.putting_off import used_up
 from paceline.engine.sender import Sender
 from paceline.engine.settling import Flight
+from paceline.engine.shut_out import ShutOut
 
 T = TypeVar("T")
 
@@ -74,6 +76,7 @@ class Chooser:
         self._lease = lease
         self._sender = sender
         self._driver = driver
+        self._shut_out = ShutOut(context, memory, outbox, lease, sender)
         self._not_before_at: Instant = 0
 
     async def start_next(self, now: Instant) -> Instant | None:
@@ -215,25 +218,9 @@ class Chooser:
         if for_itself and not (pooled and verdict.gate == "signal"):
             await self._step_aside(queue, delivery, verdict)
             return GO
-        if verdict.until_at is not None and not queue.put_back(verdict.until_at):
-            await self._put_off(queue, verdict, verdict.until_at, now)
+        if verdict.until_at is not None:
+            await self._shut_out.leave(queue, verdict, verdict.until_at, now)
         return verdict
-
-    async def _put_off(
-        self, queue: RunQueue, verdict: Wait, until_at: Instant, now: Instant
-    ) -> None:
-        """Give what no longer fits slots of its own, and show on it why.
-
-        Only for what the calendar forbids: an account's own pace lets them go one by one.
-        """
-        if by_calendar(verdict, now) is None:
-            return
-        if self._sender.flying or queue.shut_until_at == until_at:
-            # What is refused now gives its slot back, and then there is room today.
-            return
-        await self._outbox.flush(frozenset())
-        await put_off(self._journal, self._lease, self._memory, now)
-        queue.shut_until_at = until_at
 
     async def _set_out(self, flight: Flight) -> None:
         if not self._driver.is_open:
@@ -352,8 +339,8 @@ class Chooser:
             queue.expect(resolution.due_at)
         elif resolution.slot_returned:
             # It does not take its slot again, so there may be room for one that was put off.
-            account_id, now = self._memory.account.id, self._clock.now()
-            await self._write(lambda tx: tx.timetable.recall(account_id, now))
+            account, now = self._memory.account, self._clock.now()
+            await self._write(partial(_recall, account=account, now=now))
         queue.closing_checked = False
         self._outbox.stale = self._outbox.stale or resolution.slot_returned
 
@@ -394,3 +381,8 @@ def earlier(one: Instant | None, other: Instant | None) -> Instant | None:
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)
+
+
+def _recall(tx: Tx, account: Account, now: Instant) -> None:
+    tx.timetable.recall(account.id, now)
+    bring_forward(tx, account, now)

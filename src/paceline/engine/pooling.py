@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from paceline.core.instants import SECOND, Instant
+from paceline.core.states import AccountState
 from paceline.engine.ports import Account, Delivery, Seen, Tx
 
 Taken = TypeVar("Taken", Delivery, Seen)
@@ -23,11 +24,16 @@ LOOK_AGAIN_US = SECOND
 """When to look again where all that was seen is about to be taken by others."""
 
 
+OUT_OF_SERVICE = (AccountState.PAUSED, AccountState.SUSPENDED)
+"""Such an account takes nothing."""
+
+
 class Claims:
     """What the lanes of this process are about to take."""
 
     def __init__(self) -> None:
         self._said: dict[int, tuple[int, Instant]] = {}
+        self._looks: dict[int, Instant] = {}
 
     def pick(self, rows: Iterable[Taken], account_id: int, now: Instant) -> Taken | None:
         """The first of these that no other lane of this process is after."""
@@ -39,6 +45,17 @@ class Claims:
                 self._said[row.id] = (account_id, now + SAID_FOR_US)
                 return row
         return None
+
+    def looks_over(self, run_id: int, now: Instant) -> bool:
+        """Say that a lane is about to look whether anybody can go on with a run; False if another
+        one is at it. When hours end they all want to know at once."""
+        if now < self._looks.get(run_id, 0) <= now + SAID_FOR_US:
+            return False
+        self._looks[run_id] = now + SAID_FOR_US
+        return True
+
+    def has_looked(self, run_id: int) -> None:
+        self._looks.pop(run_id, None)
 
     def __len__(self) -> int:
         return len(self._said)
@@ -52,6 +69,13 @@ def give_back(tx: Tx, account_id: int, now: Instant) -> None:
         tx.lanes.touch_run(run_id, now)
     if pools:
         tx.pools.give_back(account_id)
+
+
+def bring_forward(tx: Tx, account: Account, now: Instant) -> None:
+    """An account that can go on, or may: what its pools have put off may have room there now. Its
+    lane puts off again what has none."""
+    if account.removed_at is None and account.state not in OUT_OF_SERVICE:
+        tx.timetable.recall_pooled(account.id, now)
 
 
 def left_alone(tx: Tx, account: Account) -> list[int]:

@@ -169,6 +169,15 @@ def unknown_deliveries(tx: Tx) -> Iterator[Delivery]:
         after_id = page[-1].id
 
 
+def called_at(tx: Tx, delivery: Delivery) -> Instant | None:
+    """When its provider was last called, or about to be: what is looked for in an outbox there."""
+    rows = tx.ledger.of_delivery(delivery.id)
+    last = max(((row.attempt, row.part) for row in rows), default=None)
+    ours = [row for row in rows if (row.attempt, row.part) == last]
+    started = [row.started_at for row in ours if row.started_at is not None]
+    return max(started or [row.intent_at for row in ours], default=None)
+
+
 def why_account(tx: Tx, name: str, now: Instant) -> Why:
     """Why the account's next message is not on its way yet."""
     account = find_account(tx, name)
@@ -219,9 +228,9 @@ def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
     turns = {queue.run.id: turn for turn, queue in enumerate(agenda.in_turn())}
     waiting = []
     for run in snapshot.restored.runs:
-        rows = tx.path.due(account.id, run.id, now, NEXT_FEW)
+        rows = _of_run(tx, run, account.id, now)
         if not any(row.state is DeliveryState.READY for row in rows):
-            rows += tx.path.due(account.id, run.id, NEVER, NEXT_FEW)
+            rows += _of_run(tx, run, account.id, NEVER)
         for place, row in enumerate(rows):
             order = (False, turns.get(run.id, 0), place)
             if row.due_at is not None and row.due_at > now:
@@ -231,6 +240,12 @@ def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
             idle = run.state is not RunState.RUNNING
             waiting.append((row.suppressed, in_doubt, idle, *order, row.id))
     return tx.deliveries.get(min(waiting)[-1]) if waiting else None
+
+
+def _of_run(tx: Tx, run: Run, account_id: int, until_at: Instant) -> list[Delivery]:
+    """What the account may take next of a run: its own first, then what is nobody's."""
+    rows = tx.path.due(account_id, run.id, until_at, NEXT_FEW)
+    return rows + tx.path.pooled(run.id, until_at, NEXT_FEW) if run.pooled else rows
 
 
 def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) -> Why:

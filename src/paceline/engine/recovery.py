@@ -18,7 +18,7 @@ from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome
-from paceline.core.retry import next_ask_at
+from paceline.core.retry import after_retries, next_ask_at
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
@@ -363,7 +363,7 @@ def record_absence(
     """
     tx.ledger.append(resolution_row(intent, "absent", -1, None, now))
     if not again:
-        reason = f"never reached the provider (after {delivery.retries} retries)"
+        reason = f"never reached the provider ({after_retries(delivery.retries)})"
         tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
         return
     tx.deliveries.move(

@@ -17,7 +17,7 @@ from paceline.core.states import ACCOUNT, DeliveryState
 from paceline.engine import events
 from paceline.engine.alerts import account_goes_on
 from paceline.engine.catalogue import Catalogue, limits_changed
-from paceline.engine.pooling import give_back, left_alone
+from paceline.engine.pooling import bring_forward, give_back, left_alone
 from paceline.engine.ports import Account, Providers, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.runs import end_if_done
@@ -148,6 +148,7 @@ def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
     events.account_is(tx, account, state, at, reason=reason)
     if event == "resume":
         account_goes_on(tx, account.id, at)
+        bring_forward(tx, tx.accounts.get(account.id), at)
     return tx.accounts.get(account.id)
 
 

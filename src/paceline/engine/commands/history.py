@@ -18,6 +18,7 @@ from paceline.core.errors import InputError
 from paceline.core.instants import Instant, parse_instant
 from paceline.core.model import REPLY, Target
 from paceline.engine.audience_columns import Reject
+from paceline.engine.campaign_spec import refuse_steering
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.people import ensure_erasure_key, recognise
 from paceline.engine.ports import Account, PastMessage, Providers, Tx
@@ -25,6 +26,9 @@ from paceline.engine.runs import standing_run
 
 STANDING = "(imported)"
 """The standing campaign of messages that somebody else has sent."""
+
+COLUMNS = ("at", "account", "action", "target")
+"""What a table can say; whatever else it says is not looked at."""
 
 CHUNK = 1_000
 
@@ -59,6 +63,8 @@ def past_row(
 ) -> PastRow:
     """A row of a table; ``account`` and ``action`` stand in where it does not say."""
     said = {name.strip().lower(): cell.strip() for name, cell in cells.items()}
+    for column in COLUMNS:
+        refuse_steering(said.get(column, ""), column)
     if not said.get("at"):
         raise InputError("has no instant in the column 'at'")
     at = parse_instant(said["at"])
