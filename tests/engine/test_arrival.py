@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.core.instants import DAY, HOUR, MINUTE, Instant
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.model import Content, Part, Step
 from paceline.engine import arrival, launching
 from paceline.engine.arrival import Eta
@@ -125,6 +125,24 @@ def test_follow_ups_come_after_the_last_of_the_first(
         lasts_us = exactly.finish_at - world.clock.now()
         assert abs(about.finish_at - exactly.finish_at) <= 0.2 * lasts_us
         assert about.finish_at > world.clock.now() + 8 * DAY
+
+    world.play(script)
+
+
+def test_what_follows_is_reckoned_from_when_the_one_before_was_sent(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(3, steps=(Step(HOUR, AGAIN),))
+        process = world.process()
+        await world.until(lambda: world.counts().get("sent") == 3)
+        await process.stop()
+        assert world.counts() == {"sent": 3, "planned": 3}, "nobody has released them yet"
+        sent = [effect.at for effect in world.sends()]
+        await world.wait(40 * MINUTE)
+        found = look(world)
+        assert found.left == 3 and found.next_at is not None and found.finish_at is not None
+        assert abs(found.next_at - (sent[0] + HOUR)) <= SECOND
+        assert abs(found.finish_at - (sent[2] + HOUR)) <= SECOND
 
     world.play(script)
 

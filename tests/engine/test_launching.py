@@ -1,16 +1,23 @@
 """Launching by plan: every delivery has its minute, what no longer fits moves with the reason."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from paceline.core.instants import DAY, HOUR, MINUTE, parse_instant, to_datetime
+from paceline.core.model import Content, Part, Step, Target
+from paceline.core.slots import Queue
 from paceline.engine import launching, queries
+from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.commands.accounts import AccountChange
+from paceline.engine.ground import AsTheyMight, Ground, as_they_stand, gather
 from paceline.engine.ports import Delivery
+from paceline.engine.unstored import queues_of
 from tests.engine.scenes import deliveries, finish, per_day
 from tests.engine.world import World
 
+AGAIN = Content((Part("text", "and again"),))
 COLD = {
     "hours": "Mon-Fri 09:00-18:00 UTC",
     "spacing": "5m..20m",
@@ -170,5 +177,61 @@ def test_a_plan_keeps_to_local_days_when_the_clocks_change(calm: None, world: Wo
         assert set(per_day([row.scheduled_at for row in deliveries(world)], zone.key).values()) == {
             20
         }
+
+    world.play(script)
+
+
+def test_what_follows_has_its_minute_too_and_keeps_to_it(calm: None, world: World) -> None:
+    """Thirty people, ten a day: on the third day first messages and second ones want to go."""
+
+    async def script(world: World) -> None:
+        world.account(policy=COLD | {"daily": {"message": 10}})
+        _launched(world, 30, steps=(Step(DAY, AGAIN),))
+        planned = {row.id: row.scheduled_at for row in deliveries(world)}
+        assert set(per_day(list(planned.values()), "UTC").values()) == {10}
+        assert all(row.due_at is None for row in deliveries(world) if row.step == 2)
+        await finish(world, every_us=HOUR, within_us=14 * DAY, poll_us=MINUTE)
+        late = [row.sent_at - planned[row.id] for row in deliveries(world) if row.sent_at]
+        assert len(late) == 60 and min(late) >= 0
+
+    world.play(script)
+    sent = per_day([effect.at for effect in world.sends()], "UTC")
+    assert list(sent.values()) == [10] * 6
+
+
+def test_what_follows_is_laid_out_anew_with_the_rest(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy=COLD | {"daily": {"message": 5}})
+        _launched(world, 30, steps=(Step(HOUR, AGAIN),))
+        slow = max(row.scheduled_at for row in deliveries(world) if row.step == 2)
+        assert slow > world.clock.now() + 14 * DAY
+        _set(world, daily={"message": 100}, spacing="6m")
+        account = world.account_now("ann")
+        launching.lay_anew(world.store, [account.id], world.clock.now(), "limits changed")
+        quick = max(row.scheduled_at for row in deliveries(world) if row.step == 2)
+        assert quick < world.clock.now() + DAY
+
+    world.play(script)
+
+
+def test_steps_take_their_turns_before_a_campaign_is_stored_as_afterwards(world: World) -> None:
+    async def script(world: World) -> None:
+        account = world.account()
+        steps = (Step(DAY, AGAIN), Step(HOUR, AGAIN))
+        spec = CampaignSpec("spring", ("ann",), AGAIN, steps=steps)
+        targets, now = [Target(f"person-{number}") for number in range(3)], world.clock.now()
+        nothing = Ground(now)
+        before = world.read(lambda tx: queues_of(tx, nothing, spec, targets, [account.id]))
+        campaign = world.campaign(targets=targets, steps=steps)
+        (run,) = world.read(lambda tx: tx.runs.of_campaign(campaign.id))
+        free = world.read(lambda tx: gather(tx, [account.id], now, not_before=AsTheyMight(tx, now)))
+        kept = world.read(lambda tx: gather(tx, [account.id], now, not_before=as_they_stand))
+
+        def turns(queues: Sequence[Queue]) -> list[tuple[int, int]]:
+            return [(want.turn, want.after_us) for queue in queues for want in queue.wants]
+
+        assert turns(before) == turns(free.queues) == [(0, 0), (1, DAY), (2, HOUR)] * 3
+        assert turns(kept.queues) == [(0, 0), (0, DAY), (0, HOUR)] * 3, "each by its own minute"
+        assert kept.runs.keys() == {run.id}
 
     world.play(script)

@@ -15,7 +15,7 @@ from paceline.core import gates
 from paceline.core import usage as usages
 from paceline.core.instants import DAY, Instant
 from paceline.core.states import DeliveryState
-from paceline.engine import chooser, following, settling
+from paceline.engine import chooser, settling
 from paceline.engine.commands import campaigns
 from paceline.engine.ports.timetable import Later
 from paceline.store import deliveries, path_sqlite, steps, timetable
@@ -38,7 +38,13 @@ from tests.sim.twins import Twin, only
 
 
 def follow_ups_go_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(following, "parse_duration", lambda _: 0)
+    """Neither so long after the message before, nor in the minute that was planned for them."""
+    _told(
+        patch,
+        "release",
+        ("p.sent_at + :after_us", "p.sent_at + 0 * :after_us"),
+        ("deliveries.scheduled_at >", "0 >"),
+    )
 
 
 def _told(patch: pytest.MonkeyPatch, what: str, *changes: tuple[str, str]) -> None:

@@ -27,10 +27,11 @@ from paceline.engine.commands.campaigns import find
 from paceline.engine.ground import as_they_stand, gather
 from paceline.engine.plan_view import Plan
 from paceline.engine.planning import plan_campaign
+from paceline.sim.mailing import ZONES, Mailing
 from paceline.sim.simulation import perform
 from paceline.sim.stage import Stage, set_stage
 from paceline.sim.trace import Trace
-from paceline.sim.worlds import ZONES, Mailing, Sender, World
+from paceline.sim.worlds import Sender, World
 from paceline.store.database import open_store
 
 TWO = (Part("text", "one"), Part("text", "two"))
@@ -90,6 +91,9 @@ def planned(of: World, folder: Path) -> Plan:
         at_close=sent.at_close,
         recipient_hours=sent.recipient_hours,
         expire_after_us=sent.expire_after_us,
+        assignment=sent.assignment,
+        steps=sent.steps,
+        priority=sent.priority,
     )
     targets = [
         Target(sent.address(number), {"zone": ZONES[number % len(ZONES)]})

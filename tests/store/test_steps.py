@@ -106,6 +106,28 @@ def test_a_step_expires_so_long_after_it_falls_due(scene: Scene) -> None:
     assert second.expires_at == second.due_at + 2 * HOUR
 
 
+def test_a_step_is_not_due_before_the_minute_that_was_planned_for_it(scene: Scene) -> None:
+    lane, run_id, rows = _two_people(scene)
+    late_at, early_at = T0 + 5 * HOUR, T0 + HOUR // 2
+    with scene.store.write() as tx:
+        minutes = [(rows["anna-1"], late_at), (rows["anna-2"], late_at), (rows["bert-2"], early_at)]
+        assert tx.timetable.expect(sorted(minutes)) == 2, "the first ones wait for nothing"
+    assert scene.get(rows["anna-1"]).scheduled_at == T0
+    for who in ("anna", "bert"):
+        _sent(scene, lane, run_id, rows[f"{who}-1"])
+    with scene.store.write() as tx:
+        tx.steps.advance(run_id, AFTER, T0 + DAY, 2 * HOUR)
+    sent_at = scene.get(rows["bert-1"]).sent_at
+    assert sent_at is not None
+    for who, due_at in (("anna", late_at), ("bert", sent_at + HOUR)):
+        second = scene.get(rows[f"{who}-2"])
+        assert (second.due_at, second.scheduled_at) == (due_at, due_at)
+        assert second.expires_at == due_at + 2 * HOUR
+    with scene.store.write() as tx:
+        assert tx.timetable.expect([(rows["anna-2"], T0)]) == 0, "it is due by now"
+    _sound(scene)
+
+
 def test_a_doubt_is_waited_for(scene: Scene) -> None:
     lane, run_id, rows = _two_people(scene)
     assert scene.intend(lane, intent(rows["anna-1"], run_id)).intended

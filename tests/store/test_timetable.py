@@ -1,5 +1,7 @@
 """When deliveries are due, many at a time, on both databases."""
 
+from sqlalchemy import create_engine, text
+
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine.ports import NewDelivery
 from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
@@ -139,3 +141,73 @@ def test_what_was_put_off_is_recalled_as_it_was_planned(scene: Scene) -> None:
     assert scene.get(third).due_at == T0 - 1
     # One waits for a person and the other was laid there: neither for a limit.
     assert [scene.get(number).due_at for number in (sleeper, laid)] == [LATER, LATER]
+
+
+def _pooled(scene: Scene, count: int) -> tuple[list[Lane], int, list[int]]:
+    lanes = [scene.lane(scene.account()) for _ in range(2)]
+    run_id = scene.run()
+    with scene.store.write() as tx:
+        tx.pools.open(run_id, [lane.account_id for lane in lanes])
+    rows = [scene.delivery(run_id, None) for _ in range(count)]  # type: ignore[arg-type]
+    return lanes, run_id, rows
+
+
+def test_what_is_nobodys_is_put_off_unless_somebody_has_moved_or_taken_it(scene: Scene) -> None:
+    (one, other), run_id, (free, moved, taken, cancelled) = _pooled(scene, 4)
+    own = scene.delivery(run_id, one.account_id)
+    assert scene.intend(other, intent(taken, run_id, pooled=True)).intended
+    with scene.store.write() as tx:
+        tx.timetable.lay([(moved, T0 + MINUTE)], "somebody was faster")
+        tx.deliveries.move(cancelled, "cancel", at=T0)
+        numbers = (free, moved, taken, cancelled, own)
+        moves = [Later(number, T0, LATER, CAPPED) for number in numbers]
+        assert tx.timetable.put_off_pooled(moves) == 1
+        found = tx.waiting.due([run_id], None, 9)
+    assert _stands(scene, free, own) == [(T0, LATER, CAPPED), (T0, T0, "")]
+    assert [row.id for row in found] == [moved, free], "as they fall due, and only nobody's"
+
+
+def test_thousands_that_are_nobodys_are_put_off_at_once(scene: Scene) -> None:
+    _, run_id, _ = _pooled(scene, 0)
+    rows = [NewDelivery(run_id, None, n, f"p{n}", T0, due_at=T0) for n in range(2_100)]
+    with scene.store.write() as tx:
+        tx.deliveries.add(rows, T0)
+        found = tx.waiting.due([run_id], None, 9_999)
+        moves = [Later(row.id, T0, LATER + row.id, CAPPED) for row in found]
+        assert tx.timetable.put_off_pooled(moves) == 2_100
+        after = tx.waiting.due([run_id], None, 9_999)
+    assert [row.due_at for row in after] == [LATER + row.id for row in found]
+
+
+def test_what_is_nobodys_is_recalled_for_those_who_may_take_it(scene: Scene) -> None:
+    (one, _), run_id, (capped, laid) = _pooled(scene, 2)
+    own, stranger = scene.delivery(run_id, one.account_id), scene.account()
+    with scene.store.write() as tx:
+        tx.timetable.put_off_pooled([Later(capped, T0, LATER, CAPPED)])
+        tx.timetable.put_off(one.account_id, [Later(own, T0, LATER, CAPPED)])
+        tx.timetable.lay([(laid, LATER)], "a reason of somebody's")
+        assert tx.timetable.recall_pooled(stranger, T0 + SECOND) == 0
+        assert tx.timetable.recall_pooled(one.account_id, T0 + SECOND) == 1
+    assert _stands(scene, capped, own, laid) == [
+        (T0, T0 + SECOND, ""),
+        (T0, LATER, CAPPED),
+        (T0, LATER, "a reason of somebody's"),
+    ]
+
+
+def test_nobody_waits_for_one_that_is_just_being_taken(scene: Scene) -> None:
+    """On PostgreSQL: whoever waited here could be waited for in turn. On SQLite nobody can."""
+    (one, _), _, (held, free) = _pooled(scene, 2)
+    moves = [Later(number, T0, LATER, CAPPED) for number in (held, free)]
+    if scene.kind == "sqlite":
+        with scene.store.write() as tx:
+            assert tx.timetable.put_off_pooled(moves) == 2
+        return
+    engine = create_engine(scene.url)
+    with engine.connect() as other:
+        other.execute(text("SELECT 1 FROM deliveries WHERE id = :n FOR UPDATE"), {"n": held})
+        with scene.store.write() as tx:
+            assert tx.timetable.put_off_pooled(moves) == 1
+        with scene.store.write() as tx:
+            assert tx.timetable.recall_pooled(one.account_id, T0) == 1
+    engine.dispose()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paceline.core.instants import DAY, Instant
 from paceline.core.slots import Layout, Never, Queue, Rank, Seat, Slot, Want
@@ -49,7 +49,7 @@ def lay_out(
     ``promised`` is when people will be written to by others, by their names: they keep those slots,
     and whoever minds how often a person is written to goes around them.
     """
-    lines = [Line(queue) for queue in queues]
+    lines = list(_lines(queues))
     served_by: dict[int, list[Line]] = {}
     for line in lines:
         for account_id in line.queue.accounts:
@@ -76,6 +76,23 @@ def lay_out(
     slots.sort(key=_start)
     too_long = f"no room for it within {LONGEST_US // (365 * DAY)} years"
     return Layout(slots, [never for line in lines for never in line.end("horizon", too_long)])
+
+
+def _lines(queues: Iterable[Queue]) -> Iterator[Line]:
+    """A line for each queue. What an account has to itself of a run that it shares as well lies in
+    the line that it shares: there is one order over both."""
+    known = list(queues)
+    homes: dict[tuple[int, int], Queue] = {}
+    for queue in sorted(known, key=lambda queue: -len(queue.accounts)):
+        for account_id in queue.accounts:
+            homes.setdefault((queue.run_id, account_id), queue)
+    bound: dict[int, list[Queue]] = {}
+    for queue in known:
+        home = homes[queue.run_id, queue.accounts[0]] if queue.accounts else queue
+        bound.setdefault(id(home), [])
+        if home is not queue:
+            bound[id(home)].append(queue)
+    return (Line(queue, bound[id(queue)]) for queue in known if id(queue) in bound)
 
 
 def _play(lanes: Sequence[Lane], start_at: Instant) -> None:

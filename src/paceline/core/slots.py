@@ -31,11 +31,14 @@ class Want(NamedTuple):
     follows: int | None = None
     """The key of the one before it in the same queue, after which it goes, if that goes."""
     after_us: int = 0
-    """How long after that one."""
+    """How long after that one, and not before its own instant."""
     also: tuple[str, ...] = ()
     """Under which names besides ``target`` others know whom it is for: they count it as well."""
     new_to: tuple[int, ...] = ()
     """Accounts that have never written to it; told only of those that may write to nobody new."""
+    turn: int = 0
+    """Whose turn it takes: those of a queue that have no minutes yet take turns by this, step by
+    step. The same for all where each has its own, and all go by these."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from paceline.core.model import Ask, Go, Refuse, Verdict, Wait
 from paceline.core.outcome import accepted
 from paceline.core.pacer import HORIZON, Pacer
 from paceline.core.slots import Rank, Seat, Slot, Want
-from paceline.core.virtual_line import NOBODY, SIGNAL, Line
+from paceline.core.virtual_line import SIGNAL, Line
 
 CONCURRENCY = "concurrency"
 """What a delivery waits for while as many as may be under way are: no gate, but as good as one."""
@@ -189,7 +189,7 @@ class Lane:
         self, want: Want, turn: _Turn, at: Instant, done_at: Instant, gate: str, bound_by: str
     ) -> None:
         run_id, account_id = turn.line.queue.run_id, self._seat.account_id
-        turn.line.sent(want.key, done_at)
+        turn.line.sent(want.key, done_at, account_id)
         self._slots.append(Slot(run_id, want.key, account_id, at, done_at, gate, bound_by))
 
     # ------------------------------------------------------------------ starting
@@ -222,15 +222,16 @@ class Lane:
             return None
         if self._frequent:
             return None
-        first, want = choice.turn.line.first(now, self._bound_to_pass_by(now)), choice.want
+        first, want = self._first_of(choice.turn.line, now), choice.want
         if first is want:
             return choice
         same = first is not None and first.ask is want.ask and first.new_to == want.new_to
         return choice._replace(want=first) if same else None
 
-    def _bound_to_pass_by(self, now: Instant) -> int:
-        """This account, while it may write to nobody new; what it shares is left to the others."""
-        return self._seat.account_id if now < self._nobody_new_until_at else NOBODY
+    def _first_of(self, line: Line, now: Instant) -> Want | None:
+        """While it may write to nobody new, it leaves strangers it shares to the others."""
+        nobody_new = now < self._nobody_new_until_at
+        return line.first(now, self._seat.account_id, nobody_new=nobody_new)
 
     def _take(self, turn: _Turn, want: Want, waited_for: str, now: Instant) -> None:
         turn.line.take(want)
@@ -301,14 +302,14 @@ class Lane:
 
     def _serve(self, turn: _Turn, now: Instant) -> _Choice | None:
         """When a run's next delivery may go from here; None if nothing of it ever may."""
-        line, passing_by = turn.line, self._bound_to_pass_by(now)
-        while (want := line.first(now, passing_by)) is not None:
+        line = turn.line
+        while (want := self._first_of(line, now)) is not None:
             ask = self._ask(want)
             verdict = self._verdict(now, ask)
             if isinstance(verdict, Go):
                 return _Choice(now, "", turn, want)
             if isinstance(verdict, Refuse):
-                if verdict.gate == HORIZON and len(line.queue.accounts) > 1:
+                if verdict.gate == HORIZON and line.is_anybodys(want):
                     # It can never go from here, and says nothing about the others of the pool.
                     line.held = Wait(None, verdict.gate, verdict.why)
                     return None
@@ -326,8 +327,9 @@ class Lane:
                 # By then it may have been written to, or its time may be over.
                 return _Choice(until_at, gate)
             return _Choice(until_at, gate, turn, want)
-        due = line.next_due(passing_by)
-        if passing_by and line.passed_by(passing_by):
+        account_id, nobody_new = self._seat.account_id, now < self._nobody_new_until_at
+        due = line.next_due(account_id, nobody_new=nobody_new)
+        if nobody_new and line.passed_by(account_id):
             over = (self._nobody_new_until_at, SIGNAL)
             due = over if due is None else min(due, over)
         return None if due is None else _Choice(*due)

@@ -1,13 +1,16 @@
 """A line in virtual time: what waits in one run, and who of it is next.
 
 The order is the one in which the store hands deliveries to a lane: what was begun first, then by
-the instant at which each is due, and what has stepped aside where its new instant puts it.
+the instant at which each is due, and what has stepped aside where its new instant puts it. Only
+where a plan is about to choose those instants itself, the steps of a campaign take turns: by what
+is due, the first messages of all would go before anything follows, and what was to come after three
+days would come after weeks; the other way round, whoever is left at the end would wait for all.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from paceline.core.instants import Instant
 from paceline.core.model import Refuse, Wait
@@ -19,79 +22,118 @@ STEP = "step"
 """Said of what would have followed something that does not go."""
 
 NOBODY = 0
-"""No account: whoever asks for a line's next one may take any of it."""
+"""No account: what is bound to nobody may be taken by whoever shares the line."""
+
+_Kind = tuple[int, int, tuple[int, ...]]
+"""Whose turn it is, which account alone may take it, and to which accounts it is a stranger."""
+_PLAIN: _Kind = (0, NOBODY, ())
 
 
 class Line:
     """A queue while it is being used up."""
 
-    __slots__ = ("_followers", "_lots", "_never", "_plain", "held", "queue")
+    __slots__ = ("_bound", "_followers", "_lots", "_never", "_shared", "_took", "held", "queue")
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, bound: Sequence[Queue] = ()) -> None:
+        """``bound`` are the queues of those who share this one, with what of the same run each has
+        to itself: whoever wrote the first message of a pool writes the next."""
         self.queue = queue
         self.held: Wait | None = None
         """Why a lane has left it, where nothing but somebody's help will bring it back."""
-        self._followers = _followers(queue.wants)
-        own = queue.wants
+        self._shared = len(queue.accounts) > 1
+        self._bound: dict[int, int] = {}
+        wants = list(queue.wants)
+        for theirs in bound:
+            wants += theirs.wants
+            if self._shared:
+                owner = theirs.accounts[0]
+                self._bound |= {want.key: owner for want in theirs.wants}
+        self._followers = _followers(wants)
         if self._followers:
             following = {want.key for want in self._followers.values()}
-            own = [want for want in own if want.key not in following]
-        # Those who share a run pass by whom they may not write to, so these lie apart from the
-        # others. An account that has a run to itself meets everybody: its gate says who waits.
-        apart: dict[tuple[int, ...], list[Want]] = {(): []}
-        if len(queue.accounts) > 1:
-            apart |= {want.new_to: [] for want in queue.wants}
-        if len(apart) > 1:
-            for want in own:
-                apart[want.new_to].append(want)
-        else:
-            apart[()] = list(own)
-        self._lots = {new_to: _Lot(wants) for new_to, wants in apart.items()}
-        # Nearly always this is the only one.
-        self._plain = self._lots[()]
+            wants = [want for want in wants if want.key not in following]
+        apart: dict[_Kind, list[Want]] = {_PLAIN: []}
+        for want in wants:
+            apart.setdefault(self._kind(want), []).append(want)
+        # Nearly always there is but one.
+        self._lots = {kind: _Lot(some) for kind, some in apart.items()}
+        self._took: dict[int, int] = {}
+        """When each step had its turn, counted in turns."""
         self._never: list[Never] = []
 
-    def first(self, now: Instant, but_for: int = NOBODY) -> Want | None:
-        """The one that a lane would be given next; None if none is due. ``but_for`` is an account
-        that may write to nobody new."""
+    def first(
+        self, now: Instant, account_id: int = NOBODY, *, nobody_new: bool = False
+    ) -> Want | None:
+        """The one that this account's lane would be given next; None if none is due. An account
+        that may write to ``nobody_new`` leaves strangers to the others."""
         if len(self._lots) == 1:
-            return self._plain.first(now)
-        best: tuple[tuple[bool, Instant, int], Want] | None = None
-        for new_to, lot in self._lots.items():
-            want = None if but_for in new_to else lot.first(now)
-            if want is not None and (best is None or lot.place(want) < best[0]):
-                best = lot.place(want), want
+            return self._lots[_PLAIN].first(now)
+        best: tuple[tuple[bool, int, Instant, int], Want] | None = None
+        for turn, lot in self._open_to(account_id, nobody_new):
+            want = lot.first(now)
+            if want is None:
+                continue
+            begun, due_at = lot.place(want)
+            place = (not begun, 0 if begun else self._took.get(turn, 0), due_at, want.key)
+            if best is None or place < best[0]:
+                best = place, want
         return None if best is None else best[1]
 
-    def next_due(self, but_for: int = NOBODY) -> tuple[Instant, str] | None:
+    def next_due(
+        self, account_id: int = NOBODY, *, nobody_new: bool = False
+    ) -> tuple[Instant, str] | None:
         """When the next one falls due, and what it waits for until then."""
         if len(self._lots) == 1:
-            return self._plain.next_due()
-        lots = [lot for new_to, lot in self._lots.items() if but_for not in new_to]
-        due = (lot.next_due() for lot in lots)
+            return self._lots[_PLAIN].next_due()
+        due = (lot.next_due() for _, lot in self._open_to(account_id, nobody_new))
         return min((known for known in due if known is not None), default=None)
+
+    def _open_to(self, account_id: int, nobody_new: bool) -> Iterator[tuple[int, _Lot]]:
+        for (turn, owner, new_to), lot in self._lots.items():
+            if owner in (NOBODY, account_id) and not (nobody_new and account_id in new_to):
+                yield turn, lot
 
     def passed_by(self, account_id: int) -> bool:
         """Whether there is anybody in it to whom this account is not to write for the first time;
         of a line that several accounts share."""
-        return any(lot for new_to, lot in self._lots.items() if account_id in new_to)
+        return any(lot for (_, _, new_to), lot in self._lots.items() if account_id in new_to)
+
+    def is_anybodys(self, want: Want) -> bool:
+        """Whether somebody else may take it instead."""
+        return self._shared and want.key not in self._bound
 
     def take(self, want: Want) -> None:
         """Take out what ``first`` has answered."""
-        self._lot_of(want).take(want)
+        self._lots[self._kind(want)].take(want)
+        if self._followers or len(self._lots) > 1:
+            self._took[want.turn] = 1 + max(self._took.values(), default=0)
 
-    def sent(self, key: int, at: Instant) -> None:
-        """The last part of one has gone out: what follows it is due so long after."""
+    def sent(self, key: int, at: Instant, account_id: int = NOBODY) -> None:
+        """The last part of one has gone out: what follows it goes from the same account, so long
+        after, and not before the minute that it was given."""
         if self._followers and (want := self._followers.pop(key, None)) is not None:
-            self._lot_of(want).put(want, at + want.after_us, NOT_BEFORE)
+            if self._shared:
+                self._bound[want.key] = account_id
+            # Whoever has got the first message knows who writes.
+            due_at = max(at + want.after_us, _due(want))
+            self._put(want._replace(new_to=()), due_at, NOT_BEFORE)
 
     def step_aside(self, want: Want, until_at: Instant, gate: str) -> None:
-        lot = self._lot_of(want)
-        lot.take(want)
-        lot.put(want, until_at, gate)
+        self._lots[self._kind(want)].take(want)
+        self._put(want, until_at, gate)
 
-    def _lot_of(self, want: Want) -> _Lot:
-        return self._lots.get(want.new_to, self._plain)
+    def _put(self, want: Want, due_at: Instant, gate: str) -> None:
+        kind = self._kind(want)
+        if kind not in self._lots:
+            self._lots[kind] = _Lot(())
+        self._lots[kind].put(want, due_at, gate)
+
+    def _kind(self, want: Want) -> _Kind:
+        if not self._shared:
+            # An account that has a run to itself meets everybody: its gate says who waits.
+            return (want.turn, NOBODY, ()) if want.turn else _PLAIN
+        # Those who share a run pass by whom they may not write to, so these lie apart.
+        return want.turn, self._bound.get(want.key, NOBODY), want.new_to
 
     def give_up(self, want: Want, refused: Refuse) -> None:
         """Leave out what can never go; a closed window ends the whole rest."""
@@ -121,7 +163,7 @@ class Line:
 
 
 class _Lot:
-    """Those of a line whom the same accounts may write to."""
+    """Those of a line that the same accounts may take, in the same turn."""
 
     __slots__ = ("_began", "_fresh", "_later", "_place")
 
@@ -149,10 +191,11 @@ class _Lot:
             return None
         return want
 
-    def place(self, first: Want) -> tuple[bool, Instant, int]:
-        """Where its first one stands among those of the other lots."""
+    def place(self, first: Want) -> tuple[bool, Instant]:
+        """What its first one goes by among those of the other lots: whether it was begun, and when
+        it is due."""
         aside = self._later and self._later[0][2] is first
-        return not first.begun, self._later[0][0] if aside else _due(first), first.key
+        return first.begun, self._later[0][0] if aside else _due(first)
 
     def next_due(self) -> tuple[Instant, str] | None:
         due = [(_due(wants[-1]), NOT_BEFORE) for wants in (self._began, self._fresh) if wants]

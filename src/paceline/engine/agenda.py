@@ -198,7 +198,9 @@ class RunQueue:
     def _read(
         self, tx: Tx, now: Instant, nobody_new: Wait | None
     ) -> tuple[list[Delivery], Instant | None, Mapping[str, tuple[Instant, ...]]]:
-        rows = tx.path.due(self._account_id, self.run.id, now, self._size)
+        own = rows = tx.path.due(self._account_id, self.run.id, now, self._size)
+        if self._claims is not None and nobody_new is None:
+            rows = self._ahead(tx, own)
         next_due_at: Instant | None = now
         if not rows:
             next_due_at = tx.path.next_due_at(self._account_id, self.run.id)
@@ -207,11 +209,23 @@ class RunQueue:
                     rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
                 else:
                     rows, next_due_at = self._known(tx, self._claims, now, next_due_at, nobody_new)
+        if own and not rows:
+            # Others are about to take all that is nobody's.
+            rows, next_due_at = own, now
         found: Mapping[str, tuple[Instant, ...]] = {}
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
             found = contacted(tx, rows, since_at)
         return rows, next_due_at, found
+
+    def _ahead(self, tx: Tx, own: list[Delivery]) -> list[Delivery]:
+        """What of its own an account of a pool takes before what is nobody's: what was tried
+        before, and what is due no later. If all that follows went ahead, whoever has got no first
+        message by then would wait until the very end."""
+        pooled_at = tx.path.next_pooled_at(self.run.id) if own else None
+        if pooled_at is None:
+            return own
+        return [row for row in own if row.attempts or (row.due_at or 0) <= pooled_at]
 
     def _pooled(
         self, tx: Tx, claims: Claims, now: Instant, own_at: Instant | None

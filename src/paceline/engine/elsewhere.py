@@ -20,9 +20,6 @@ from paceline.engine.ports import Run, Tx, WaitingRow
 from paceline.engine.reading import Reading, rank_of
 from paceline.engine.recipients import People, Recipients, minds
 
-ELSEWHERE = -1
-"""In place of a run: what waits elsewhere comes from several."""
-
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
@@ -49,8 +46,8 @@ class Elsewhere:
         if not self.queues:
             return layout
         return Layout(
-            [slot for slot in layout.slots if slot.run_id != ELSEWHERE],
-            [never for never in layout.nevers if never.run_id != ELSEWHERE],
+            [slot for slot in layout.slots if slot.run_id >= 0],
+            [never for never in layout.nevers if never.run_id >= 0],
         )
 
 
@@ -97,5 +94,6 @@ def _read(tx: Tx, ground: Ground, rows: list[WaitingRow]) -> Elsewhere:
         wants = [
             reading.want(row, run, owners, as_they_stand(row, run), row.expires_at) for row in some
         ]
-        queues.append(Queue(ELSEWHERE, rank_of(run), wants, owners))
+        # A number of its own, that no run of the plan has.
+        queues.append(Queue(-run_id, rank_of(run), wants, owners))
     return Elsewhere(ground.now, seats, queues)

@@ -15,7 +15,7 @@ from paceline.core.policy import Policy
 from paceline.engine.campaign_spec import Timing
 from paceline.engine.memory import take_snapshot
 from paceline.engine.ports import Run, Tx, WaitingRow
-from paceline.engine.reading import Reading, rank_of
+from paceline.engine.reading import Distances, Reading, rank_of
 from paceline.engine.recipients import Recipients
 
 NotBefore = Callable[[WaitingRow, Run], Instant]
@@ -48,6 +48,12 @@ class Ground:
     """By target, whose it is, where that is known."""
     in_line: set[int] = field(default_factory=set)
     """Those that a gate has put off and that have no slot of their own."""
+
+    @property
+    def following(self) -> set[int]:
+        """Those that wait for another one to be sent, and then for their minute."""
+        wants = (want for queue in self.queues for want in queue.wants)
+        return {want.key for want in wants if want.follows is not None}
 
     def sit(self, seat: Seat, name: str) -> None:
         self.seats[seat.account_id] = seat
@@ -116,7 +122,8 @@ def _add_queues(
             if row.contact_id is not None or row.target not in ground.people:
                 ground.people[row.target] = row.contact_id
     recipients = Recipients(tx, ground.seats.values(), ground.now, ground.people)
-    reading = Reading(tx, ground.now, recipients, ground.targets)
+    by_turns = isinstance(not_before, AsTheyMight)
+    reading = Reading(tx, ground.now, recipients, ground.targets, by_turns=by_turns)
     for (run_id, account_id), rows in lines.items():
         run = ground.runs[run_id]
         accounts = pools.get(run_id, ()) if account_id is None else (account_id,)
@@ -146,12 +153,15 @@ class AsTheyMight:
         self._tx = tx
         self._now = now
         self._starts: dict[int, list[Instant]] = {}
+        self._distances = Distances(tx)
 
     def __call__(self, row: WaitingRow, run: Run) -> Instant:
         if row.attempts or run.kind == "direct":
             return as_they_stand(row, run)
         if row.step > 1:
-            return 0 if row.planned else row.scheduled_at
+            if row.planned or row.before_sent_at is None:
+                return 0 if row.planned else row.scheduled_at
+            return row.before_sent_at + self._distances.before(row.step, run)
         starts = self._starts.get(run.id)
         if starts is None:
             starts = self._starts[run.id] = self._starts_of(run)

@@ -7,7 +7,7 @@ every limit is asked again before each of them is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from paceline.core.instants import Instant
@@ -20,6 +20,9 @@ from paceline.engine.ground import AsTheyMight, gather
 from paceline.engine.people import Unreachable
 from paceline.engine.planning import RunPlan
 from paceline.engine.ports import Campaign, Providers, Store
+
+Minute = tuple[int, Instant]
+"""A delivery, and when it is to go."""
 
 
 class Launched(NamedTuple):
@@ -41,9 +44,13 @@ def launch(store: Store, name: str, at: Instant, providers: Providers) -> Launch
         accounts = {slot.account_id for slot in slots} | set(tx.waiting.accounts([run.id]))
         tx.timetable.hold(accounts)
         campaign = campaigns.launch(tx, name, at)
-        tx.timetable.plan(_sorted(plan.slots.values()))
+        due, following = _apart(plan.slots.values(), plan.following)
+        tx.timetable.plan(due)
+        tx.timetable.expect(following)
         for others in plan.others.values():
-            tx.timetable.share(_sorted(others.values()), f"shares its account with {name}")
+            due, following = _apart(others.values(), plan.following)
+            tx.timetable.share(due, f"shares its account with {name}")
+            tx.timetable.expect(following)
     return Launched(campaign, plan, unreachable)
 
 
@@ -56,16 +63,23 @@ def lay_anew(store: Store, accounts: Iterable[int], at: Instant, reason: str) ->
         promised = look_elsewhere(tx, ground).promised(seed)
         layout = planning.laid_out(ground, (), promised, seed=seed)
     by_hand = {run.id for run in ground.runs.values() if run.kind == "direct"}
-    slots = _sorted(slot for slot in layout.slots if slot.run_id not in by_hand)
+    slots = [slot for slot in layout.slots if slot.run_id not in by_hand]
+    due, following = _apart(slots, ground.following)
     with store.write() as tx:
         tx.timetable.hold(ground.seats)
-        moved = tx.timetable.lay(slots, reason)
+        moved = tx.timetable.lay(due, reason)
+        tx.timetable.expect(following)
         # Some are due earlier now, and a parked lane would sleep on.
         for account_id in sorted(ground.seats):
             tx.lanes.touch(account_id, at)
         return moved
 
 
-def _sorted(slots: Iterable[Slot]) -> list[tuple[int, Instant]]:
-    """By number, which is how rows lie on disk and how everybody locks them."""
-    return sorted((slot.key, slot.at) for slot in slots)
+def _apart(slots: Iterable[Slot], following: Container[int]) -> tuple[list[Minute], list[Minute]]:
+    """What is due by itself, and what follows something that has to be sent before. By number,
+    which is how rows lie on disk and how everybody locks them."""
+    due: list[Minute] = []
+    expected: list[Minute] = []
+    for slot in slots:
+        (expected if slot.key in following else due).append((slot.key, slot.at))
+    return sorted(due), sorted(expected)

@@ -63,6 +63,8 @@ class RunPlan:
     slots: Mapping[int, Slot]
     """By the numbers of its deliveries."""
     nevers: tuple[Never, ...]
+    following: frozenset[int]
+    """Which of all these wait for another one to be sent."""
     others: Mapping[int, Mapping[int, Slot]]
     """By run and delivery: the new slots of those that share its accounts, but for what was tried
     before or was sent by hand."""
@@ -103,7 +105,7 @@ def plan_campaign(
         ids[name] = -number
         limits = _changed(policy, tried.limits, name, True)
         ground.sit(Seat(-number, limits, Standing(warm_since_at=now)), name)
-    targets = _recognised(tx, targets)
+    targets = recognised(tx, targets)
     own = queues_of(tx, ground, spec, targets, [ids[name] for name in names])
     people = {target.address: target.contact_id for target in targets}
     promised = look_elsewhere(tx, ground, people).promised(spec.name)
@@ -121,7 +123,7 @@ def plan_campaign(
     return replace(plan, others=moved, latency_us=tried.latency_us)
 
 
-def _recognised(tx: Tx, targets: Sequence[Target]) -> list[Target]:
+def recognised(tx: Tx, targets: Sequence[Target]) -> list[Target]:
     """As creating it would know them: who was erased stands under a hash, which is suppressed."""
     key, found = erasure_key(tx), []
     for first in range(0, len(targets), CHUNK):
@@ -217,6 +219,7 @@ def plan_run(tx: Tx, run_id: int, now: Instant) -> RunPlan:
     return RunPlan(
         slots={slot.key: slot for slot in slots},
         nevers=nevers,
+        following=frozenset(ground.following),
         others=_others(ground, layout, run_id),
         plan=plan_of(
             campaign.name,

@@ -19,10 +19,11 @@ from paceline.core.instants import MINUTE, Instant, iso
 from paceline.core.limits import Booked
 from paceline.core.model import Ask, Verdict, Wait
 from paceline.core.pacer import HORIZON, Pacer
-from paceline.core.relocating import rehoused
+from paceline.core.relocating import Relocation, rehoused
 from paceline.core.slots import Seat, Want
 from paceline.engine import lane_writes
 from paceline.engine.booking import SLACK_US, booked, has_minutes, is_void
+from paceline.engine.expecting import expected_on
 from paceline.engine.memory import LaneMemory, standing_of
 from paceline.engine.ports import Journal, Lease, Run, Tx
 from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
@@ -108,7 +109,7 @@ def _write(tx: Tx, account_id: int, moves: Sequence[Later]) -> int:
 
 def work_out(tx: Tx, seat: Seat, now: Instant) -> list[PutOff]:
     """What of each run is shut out, with a slot of its own for each that is planned at all."""
-    waits = _waiting(tx, seat.account_id, now)
+    waits = waiting_on(tx, seat.account_id, now)
     shut = [found for run in waits.runs for found in _shut_out(seat, waits, run, now)]
     moving = {want.key for found in shut if found.planned for want in found.wants}
     others = [
@@ -118,9 +119,17 @@ def work_out(tx: Tx, seat: Seat, now: Instant) -> list[PutOff]:
         if want.key not in moving and want.key not in waits.in_line
         if (one := booked(want, now, by_hand=not has_minutes(run))) is not None
     ]
+    due = {want.key: want.ask.not_before_at for run in waits.runs for want in waits.of(run)}
+    others += expected_on(tx, seat.account_id, waits.runs, due, moving, now=now, most=MOST_BOOKED)
     # Another draw every time, and the same one in the same world.
     rng = random.Random(f"{seat.account_id}/{now}")
-    homes = rehoused(seat, others, list(_in_turn(shut)), rng, slack_us=SLACK_US)
+    homeless = [Booked(want.key, found.until_at, want.ask) for found, want in in_turn(shut)]
+    homes = rehoused(seat, others, homeless, rng, slack_us=SLACK_US)
+    return moves_of(shut, homes, now)
+
+
+def moves_of(shut: Iterable[Shut], homes: Relocation, now: Instant) -> list[PutOff]:
+    """Where everything goes that is shut out, by run."""
     last_at = max(homes.slots.values(), default=now)
     beyond = {never.key: last_at for never in homes.nevers if never.gate == HORIZON}
     return [
@@ -133,7 +142,7 @@ def work_out(tx: Tx, seat: Seat, now: Instant) -> list[PutOff]:
     ]
 
 
-class _Waits(NamedTuple):
+class Waits(NamedTuple):
     """What is ready on an account."""
 
     runs: list[Run]
@@ -145,7 +154,7 @@ class _Waits(NamedTuple):
         return self.wants.get(run.id, [])
 
 
-class _Shut(NamedTuple):
+class Shut(NamedTuple):
     """Those of a run that are counted the same, and what they wait for."""
 
     run: Run
@@ -160,39 +169,54 @@ class _Shut(NamedTuple):
         return has_minutes(self.run)
 
 
-def _waiting(tx: Tx, account_id: int, now: Instant) -> _Waits:
-    runs = {run.id: run for run in tx.waiting.runs([account_id])}
-    rows = tx.waiting.due(runs, account_id, MOST_BOOKED + 1)
+def waiting_on(tx: Tx, account_id: int, now: Instant) -> Waits:
+    """What is ready on an account."""
+    return waiting_in(tx, tx.waiting.runs([account_id]), account_id, now)
+
+
+def waiting_in(
+    tx: Tx, some: Iterable[Run], account_id: int | None, now: Instant, first: int | None = None
+) -> Waits:
+    """The same of these runs only, or the ``first`` of them; without an account, what is nobody's.
+    Where there is too much it is as if nothing was waiting."""
+    runs = {run.id: run for run in some}
+    rows = tx.waiting.due(runs, account_id, first or MOST_BOOKED + 1)
     if len(rows) > MOST_BOOKED:
-        return _Waits([], {}, set())
+        return Waits([], {}, set())
     # Who the recipients are, and what else they are sent, is asked before each message.
     reading = Reading(tx, now, Recipients(tx, (), now, {}), {})
+    takers = () if account_id is None else (account_id,)
     wants: dict[int, list[Want]] = {}
     for row in rows:
         due_at = row.scheduled_at if row.due_at is None else row.due_at
-        want = reading.want(row, runs[row.run_id], (account_id,), due_at, row.expires_at)
+        want = reading.want(row, runs[row.run_id], takers, due_at, row.expires_at)
         wants.setdefault(row.run_id, []).append(want)
-    return _Waits(list(runs.values()), wants, {row.id for row in rows if row.in_line})
+    return Waits(list(runs.values()), wants, {row.id for row in rows if row.in_line})
 
 
-def _shut_out(seat: Seat, waits: _Waits, run: Run, now: Instant) -> Iterator[_Shut]:
+def _shut_out(seat: Seat, waits: Waits, run: Run, now: Instant) -> Iterator[Shut]:
     """What of a run can not go as long as it waits for a gate, and that gate.
 
     What was tried before keeps its own instant, and what will only be skipped waits for nothing.
     """
-    alike: dict[str, list[Want]] = {}
-    for want in waits.of(run):
-        if not (want.begun or is_void(want.ask, now)):
-            alike.setdefault(want.ask.counted_as, []).append(want)
     pacer = Pacer(seat.policy, seat.standing)
-    for wants in alike.values():
+    for wants in alike(waits, run, now):
         verdict = pacer.verdict(now, seat.usage, plain(wants[0].ask))
         until_at = by_calendar(verdict, now)
         if until_at is None or not isinstance(verdict, Wait):
             continue
         late = [want for want in wants if want.ask.not_before_at < until_at]
         if late:
-            yield _Shut(run, verdict, until_at, late)
+            yield Shut(run, verdict, until_at, late)
+
+
+def alike(waits: Waits, run: Run, now: Instant) -> Iterable[list[Want]]:
+    """What of a run may be moved, those together that are counted the same."""
+    groups: dict[str, list[Want]] = {}
+    for want in waits.of(run):
+        if not (want.begun or is_void(want.ask, now)):
+            groups.setdefault(want.ask.counted_as, []).append(want)
+    return groups.values()
 
 
 def plain(ask: Ask) -> Ask:
@@ -202,7 +226,7 @@ def plain(ask: Ask) -> Ask:
     )
 
 
-def _in_turn(shut: Iterable[_Shut]) -> Iterator[Booked]:
+def in_turn(shut: Iterable[Shut]) -> Iterator[tuple[Shut, Want]]:
     """Who is given a slot before whom: runs of equal rank take turns, as they do in their lane."""
     turns = [
         (rank_of(found.run), turn, found.run.id, found, want)
@@ -212,11 +236,11 @@ def _in_turn(shut: Iterable[_Shut]) -> Iterator[Booked]:
     ]
     turns.sort(key=lambda one: one[:3])
     for *_, found, want in turns:
-        yield Booked(want.key, found.until_at, want.ask)
+        yield found, want
 
 
 def _later(
-    found: _Shut, want: Want, slot_at: Instant | None, beyond: Mapping[int, Instant]
+    found: Shut, want: Want, slot_at: Instant | None, beyond: Mapping[int, Instant]
 ) -> Later:
     """What is planned and has no legal slot stands in line. If its time will be over before there
     is one, where the gate opens: then it is among the first to go, or its own end decides. If there

@@ -5,7 +5,7 @@ What most of a run ask for is one and the same value, which is what makes laying
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container
 
 from paceline.core.durations import parse_duration
 from paceline.core.instants import Instant
@@ -22,20 +22,44 @@ def rank_of(run: Run) -> Rank:
     return (run.kind != "direct", -run.priority, run.closes_at or FAR, turn)
 
 
+class Distances:
+    """How far the steps of campaigns are apart, each campaign read once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._known: dict[int, list[int]] = {}
+
+    def before(self, step: int, run: Run) -> int:
+        """How long after the one before it a later step goes."""
+        known = self._known.get(run.id)
+        if known is None:
+            written = self._tx.campaigns.get(run.campaign_id).settings.get("steps", [])
+            known = self._known[run.id] = [parse_duration(text) for text in written]
+        return known[step - 2]
+
+
 class Reading:
     """Rows of one plan on their way to being laid out."""
 
     def __init__(
-        self, tx: Tx, now: Instant, recipients: Recipients, read: Mapping[int, str]
+        self,
+        tx: Tx,
+        now: Instant,
+        recipients: Recipients,
+        read: Container[int],
+        *,
+        by_turns: bool = False,
     ) -> None:
-        """``read`` are the rows of the plan, by their numbers."""
+        """``read`` are the numbers of the plan's rows. Where it is about to give them their minutes
+        their steps go ``by_turns``, and else by the minutes that they have."""
         self._tx = tx
         self._now = now
         self._recipients = recipients
         self._read = read
+        self._by_turns = by_turns
         self._asks: dict[tuple[object, ...], Ask] = {}
         self._parts: dict[tuple[int, int], int] = {}
-        self._waits: dict[int, list[int]] = {}
+        self._distances = Distances(tx)
 
     def want(
         self,
@@ -47,10 +71,11 @@ class Reading:
     ) -> Want:
         after_us = 0
         if row.planned and row.step > 1:
-            after_us = self._after_us(run, row.step)
+            after_us = self._distances.before(row.step, run)
             if row.after_id not in self._read:
-                # The one before is on its way, or was sent a moment ago.
-                not_before_at = self._now + after_us
+                # The one before was sent, and nobody has released this one yet; or is on its way.
+                sent_at = self._now if row.before_sent_at is None else row.before_sent_at
+                not_before_at = max(not_before_at, sent_at + after_us)
         recipients = self._recipients
         person, also = recipients.names(row.target, row.contact_id)
         # Whoever has seen the beginning knows the sender.
@@ -64,6 +89,7 @@ class Reading:
             after_us,
             also,
             () if met else recipients.new_to(row.target, accounts),
+            row.step - 1 if self._by_turns else 0,
         )
 
     def _ask(
@@ -99,10 +125,3 @@ class Reading:
             parts = len(Content.from_list(run.content, row.step).parts)
             self._parts[run.id, row.step] = parts
         return parts
-
-    def _after_us(self, run: Run, step: int) -> int:
-        waits = self._waits.get(run.id)
-        if waits is None:
-            written = self._tx.campaigns.get(run.campaign_id).settings.get("steps", [])
-            waits = self._waits[run.id] = [parse_duration(text) for text in written]
-        return waits[step - 2]

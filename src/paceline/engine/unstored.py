@@ -93,7 +93,7 @@ class _Sequence:
         steps = zip(self._asks(ask, start_at), self._waits_us, strict=True)
         for step, (wanted, after_us) in enumerate(steps):
             key = number + step * self._count
-            yield Want(key, wanted, person, False, follows, after_us, also, new_to)
+            yield Want(key, wanted, person, False, follows, after_us, also, new_to, step)
             follows = key
 
     def _asks(self, ask: Ask, start_at: Instant) -> list[Ask]:

@@ -58,11 +58,14 @@ _FOLLOWS = FOLLOWING.replace("state", "deliveries.state").replace("step", "deliv
 _THEIRS = (
     f"deliveries.run_id = :run_id AND {_FOLLOWS} AND deliveries.after_id = p.id AND p.id {{ids}}"
 )
+# So long after the one before, and not before the minute that a plan has given it.
+_DUE_AT = """CASE WHEN deliveries.scheduled_at > p.sent_at + :after_us THEN deliveries.scheduled_at
+    ELSE p.sent_at + :after_us END"""
 # The account goes along: whoever wrote the first message writes the next.
 _RELEASE = f"""
 UPDATE deliveries SET state = 'ready', account_id = p.account_id, moved_at = :at,
-    due_at = p.sent_at + :after_us, scheduled_at = p.sent_at + :after_us,
-    expires_at = p.sent_at + :after_us + CAST(:expire_us AS BIGINT)
+    due_at = {_DUE_AT}, scheduled_at = {_DUE_AT},
+    expires_at = {_DUE_AT} + CAST(:expire_us AS BIGINT)
 FROM deliveries AS p
 WHERE {_THEIRS} AND deliveries.state = 'planned' AND deliveries.step = :step AND p.state = 'sent'
 RETURNING deliveries.account_id

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import case, or_, select, update
+from sqlalchemy import ColumnElement, case, or_, select, update
 
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.timetable import PUT_OFF_WORDS, Later
-from paceline.store.base import Subject, chunks, columns, storable
+from paceline.store.base import Subject, array, chunks, columns, storable
 from paceline.store.bulk import Bulk
 from paceline.store.rows import spelled
-from paceline.store.schema import deliveries
+from paceline.store.schema import deliveries, run_accounts
 
 CHUNK = 2_000
 
@@ -63,6 +63,7 @@ _POSTGRESQL = {
 }
 # What somebody has moved since it was looked at stays where they have put it.
 _PUTS_OFF = f"AND d.account_id = {{owner}} AND d.due_at = {{was_at}} AND {_FRESH}"
+_PUTS_OFF_POOLED = f"AND d.account_id IS NULL AND d.due_at = {{was_at}} AND {_FRESH}"
 _SQLITE["put off"] = Bulk(
     "UPDATE deliveries AS d SET due_at = w.column2, reason = w.column3 "
     "FROM (VALUES {values}) AS w WHERE d.id = w.column1 "
@@ -74,6 +75,34 @@ _POSTGRESQL["put off"] = (
     "%s::bigint[], %s::text[], %s::bigint[], %s::bigint[]) AS w (id, at, reason, owner, was_at) "
     "WHERE d.id = w.id " + _PUTS_OFF.format(owner="w.owner", was_at="w.was_at")
 )
+_SQLITE["put off pooled"] = Bulk(
+    "UPDATE deliveries AS d SET due_at = w.column2, reason = w.column3 "
+    "FROM (VALUES {values}) AS w WHERE d.id = w.column1 "
+    + _PUTS_OFF_POOLED.format(was_at="w.column4"),
+    4,
+)
+_POSTGRESQL["put off pooled"] = (
+    "UPDATE deliveries d SET due_at = w.at, reason = w.reason FROM unnest(%s::bigint[], "
+    "%s::bigint[], %s::text[], %s::bigint[]) AS w (id, at, reason, was_at) "
+    "WHERE d.id = w.id " + _PUTS_OFF_POOLED.format(was_at="w.was_at")
+)
+_FREE_NOW = (
+    "SELECT id FROM deliveries WHERE id = ANY(%s::bigint[]) AND account_id IS NULL "
+    "ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+)
+
+
+# Written as the others are, though nobody is told a reason.
+_AWAITING = "d.state = 'planned' AND d.step > 1"
+_SQLITE["expect"] = Bulk(
+    "UPDATE deliveries AS d SET scheduled_at = w.column2 FROM (VALUES {values}) AS w "
+    f"WHERE d.id = w.column1 AND {_AWAITING}",
+    2,
+)
+_POSTGRESQL["expect"] = (
+    "UPDATE deliveries d SET scheduled_at = w.at FROM unnest(%s::bigint[], %s::bigint[]) "
+    f"AS w (id, at) WHERE d.id = w.id AND {_AWAITING}"
+)
 
 
 class Timetable(Subject):
@@ -82,6 +111,9 @@ class Timetable(Subject):
 
     def plan(self, slots: Iterable[tuple[int, Instant]]) -> int:
         return self._write("plan", ((key, at, "") for key, at in slots))
+
+    def expect(self, slots: Iterable[tuple[int, Instant]]) -> int:
+        return self._write("expect", slots)
 
     def lay(self, slots: Iterable[tuple[int, Instant]], reason: str) -> int:
         told = storable(reason)
@@ -97,6 +129,23 @@ class Timetable(Subject):
         self._context.hold_lanes([account_id])
         rows = ((move.key, move.at, storable(move.why), account_id, move.was_at) for move in moves)
         return sum(self._run("put off", chunk) for chunk in chunks(rows, CHUNK))
+
+    def put_off_pooled(self, moves: Iterable[Later]) -> int:
+        rows = ((move.key, move.at, storable(move.why), move.was_at) for move in moves)
+        return sum(
+            self._run("put off pooled", free)
+            for chunk in chunks(rows, CHUNK)
+            if (free := self._free_now(chunk))
+        )
+
+    def _free_now(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Without those that somebody is taking. No lane keeps others away from what is nobody's,
+        so whoever waited for them here could be waited for in turn."""
+        if not self._context.postgresql:
+            return rows
+        found = self._context.cursor().execute(_FREE_NOW, (array([row[0] for row in rows]),))
+        free = {number for (number,) in found.fetchall()}
+        return [row for row in rows if row[0] in free]
 
     def _write(self, name: str, rows: Iterable[tuple[Any, ...]]) -> int:
         self._context.unhurried()
@@ -121,18 +170,32 @@ class Timetable(Subject):
 
     def recall(self, account_id: int, at: Instant) -> int:
         self._context.hold_lanes([account_id])
-        planned_at = deliveries.c.scheduled_at
-        statement = (
-            update(deliveries)
-            .where(
-                deliveries.c.account_id == account_id,
-                deliveries.c.due_at.is_not(None),
-                deliveries.c.due_at > planned_at,
-                deliveries.c.due_at > at,
-                deliveries.c.state == spelled(_READY),
-                deliveries.c.attempts == 0,
-                or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
-            )
-            .values(due_at=case((planned_at > at, planned_at), else_=at), reason="")
+        return self._recall(deliveries.c.account_id == account_id, *_put_off_till(at), at=at)
+
+    def recall_pooled(self, account_id: int, at: Instant) -> int:
+        pools = select(run_accounts.c.run_id).where(run_accounts.c.account_id == account_id)
+        nobodys = deliveries.c.account_id.is_(None)
+        found = select(deliveries.c.id).where(
+            nobodys, deliveries.c.run_id.in_(pools), *_put_off_till(at)
         )
+        # What an account is about to take needs nobody's help.
+        free = found.order_by(deliveries.c.id).with_for_update(skip_locked=True, key_share=True)
+        return self._recall(nobodys, deliveries.c.id.in_(free), at=at)
+
+    def _recall(self, *which: ColumnElement[bool], at: Instant) -> int:
+        planned_at = deliveries.c.scheduled_at
+        due_at = case((planned_at > at, planned_at), else_=at)
+        statement = update(deliveries).where(*which).values(due_at=due_at, reason="")
         return self._connection.execute(statement).rowcount
+
+
+def _put_off_till(at: Instant) -> tuple[ColumnElement[bool], ...]:
+    """What a gate has put off until after ``at``."""
+    return (
+        deliveries.c.due_at.is_not(None),
+        deliveries.c.due_at > deliveries.c.scheduled_at,
+        deliveries.c.due_at > at,
+        deliveries.c.state == spelled(_READY),
+        deliveries.c.attempts == 0,
+        or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
+    )

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import Select, TextClause, and_, func, or_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    TextClause,
+    and_,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+)
 
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, RunState
@@ -46,7 +56,7 @@ _DUE_SOME_TIME = (
 )
 _FOLLOWING = "deliveries.state = 'planned' AND deliveries.step > 1"
 
-_COLUMNS = (
+_COLUMNS: tuple[ColumnElement[Any], ...] = (
     deliveries.c.id,
     deliveries.c.run_id,
     deliveries.c.account_id,
@@ -69,6 +79,10 @@ _COLUMNS = (
     and_(
         or_(*(deliveries.c.reason.startswith(words) for words in PUT_OFF_WORDS)),
         deliveries.c.reason.endswith(IN_LINE_WORDS),
+    ),
+    literal_column(
+        "CASE WHEN deliveries.after_id IS NOT NULL "
+        "THEN (SELECT p.sent_at FROM deliveries p WHERE p.id = deliveries.after_id) END"
     ),
 )
 
@@ -230,12 +244,16 @@ class Waiting(Subject):
         found: int = self._connection.execute(statement).scalar_one()
         return found
 
-    def due(self, run_ids: Iterable[int], account_id: int, limit: int) -> list[WaitingRow]:
+    def due(self, run_ids: Iterable[int], account_id: int | None, limit: int) -> list[WaitingRow]:
         found: list[WaitingRow] = []
         for run_id in sorted(set(run_ids)):
             statement = _due_on(run_id, account_id).limit(limit - len(found))
             found += map(_waiting, self._connection.execute(statement))
         return found
+
+    def following(self, run_id: int, account_id: int) -> list[WaitingRow]:
+        whose = (deliveries.c.account_id == account_id, text(_FOLLOWING))
+        return [_waiting(row) for row in self._connection.execute(_of_run(run_id).where(*whose))]
 
     def suppressed(self, addresses: Sequence[str]) -> set[str]:
         found: set[str] = set()
@@ -301,11 +319,12 @@ def _of_run(run_id: int) -> Select[Any]:
     )
 
 
-def _due_on(run_id: int, account_id: int) -> Select[Any]:
+def _due_on(run_id: int, account_id: int | None) -> Select[Any]:
+    owner = deliveries.c.account_id
     return (
         select(*_COLUMNS)
         .where(
-            deliveries.c.account_id == account_id,
+            owner.is_(None) if account_id is None else owner == account_id,
             deliveries.c.run_id == run_id,
             deliveries.c.due_at.is_not(None),
             deliveries.c.state == DeliveryState.READY.value,
@@ -318,5 +337,5 @@ def _waiting(row: Any) -> WaitingRow:
     *head, content, action, reply, state = row[:12]
     parts = None if content is None else len(json.loads(content))
     planned = state == DeliveryState.PLANNED.value
-    told = (bool(row[18]), bool(row[19]))
+    told = (bool(row[18]), bool(row[19]), row[20])
     return WaitingRow._make((*head, parts, action, reply, planned, *row[12:18], *told))

@@ -31,7 +31,9 @@ class Later(NamedTuple):
 
 
 class Timetable(Protocol):
-    """``scheduled_at`` is what a launch has planned and stays; ``due_at`` is how it now stands."""
+    """``scheduled_at`` is what a launch has planned and stays; ``due_at`` is how it now stands.
+    What follows another one is due at no instant until that was sent: until then a new plan changes
+    the minute that was planned."""
 
     def hold(self, account_ids: Iterable[int]) -> None:
         """Keep everybody else away from these accounts until this commits. Whoever is about to lay
@@ -41,6 +43,11 @@ class Timetable(Protocol):
     def plan(self, slots: Iterable[tuple[int, Instant]]) -> int:
         """Write down what a launch has planned: both instants, of what is ready and was never
         tried; how many."""
+        ...
+
+    def expect(self, slots: Iterable[tuple[int, Instant]]) -> int:
+        """Write down the minutes planned for what follows another one and is not released yet,
+        before which it will not be due; how many."""
         ...
 
     def lay(self, slots: Iterable[tuple[int, Instant]], reason: str) -> int:
@@ -57,7 +64,15 @@ class Timetable(Protocol):
         """Move what is on this account, ready, was never tried and is due as it was; how many."""
         ...
 
+    def put_off_pooled(self, moves: Iterable[Later]) -> int:
+        """The same of what is nobody's. What an account is about to take is left to it."""
+        ...
+
     def recall(self, account_id: int, at: Instant) -> int:
         """Let what a gate has put off be due again as it was planned, or at ``at`` if that is
         over."""
+        ...
+
+    def recall_pooled(self, account_id: int, at: Instant) -> int:
+        """The same of what is nobody's in the pools of this account."""
         ...

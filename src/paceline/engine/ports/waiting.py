@@ -29,6 +29,7 @@ class WaitingRow(NamedTuple):
     planned: bool
     """Whether it waits to be released, and not only for its time."""
     scheduled_at: Instant
+    """Of a later step that waits to be released, the minute that it was given by a plan."""
     due_at: Instant | None
     expires_at: Instant | None
     recipient_hours: str | None
@@ -37,6 +38,8 @@ class WaitingRow(NamedTuple):
     suppressed: bool
     in_line: bool = False
     """Whether a gate has put it off and there was no slot for it: it is planned for no minute."""
+    before_sent_at: Instant | None = None
+    """When the one before it was sent, where it is a later step."""
 
 
 class Far(NamedTuple):
@@ -88,9 +91,14 @@ class Waiting(Protocol):
         after the other."""
         ...
 
-    def due(self, run_ids: Iterable[int], account_id: int, limit: int) -> list[WaitingRow]:
-        """What of these runs is ready on this account and has its instant, run by run, in the order
-        in which it falls due; no more than ``limit``."""
+    def due(self, run_ids: Iterable[int], account_id: int | None, limit: int) -> list[WaitingRow]:
+        """What of these runs is ready on this account, or is nobody's, and has its instant: run by
+        run, in the order in which it falls due; no more than ``limit``."""
+        ...
+
+    def following(self, run_id: int, account_id: int) -> list[WaitingRow]:
+        """What of this run is to go from this account and waits for another one to be sent, in
+        order of their numbers."""
         ...
 
     def suppressed(self, addresses: Sequence[str]) -> set[str]:
