@@ -43,7 +43,6 @@ def pooled(of: World) -> World:
 
 
 WORLDS: dict[str, Callable[[], World]] = {
-    "cold e-mail, 150 people": lambda: cold(150, 3 * DAY),
     "cold e-mail, 190 people": lambda: cold(190, 3 * DAY),
     "cold e-mail, two follow": lambda: cold(60, DAY, 2 * DAY),
     "no cap, what follows comes amid the first ones": lambda: paced(100, HOUR),
