@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.core.instants import MINUTE, SECOND
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.engine import alerts
 from paceline.engine.notice import notice_of_many, spans
 from paceline.engine.ports import Alert, NewAlert, Told
@@ -244,6 +244,7 @@ def test_a_clock_that_was_ahead_keeps_nobody_waiting(calm: None, world: World) -
         teller = Teller(process.journal, world.clock, phone)
         trip(world, 1)
         ahead = world.clock.now() + 90 * MINUTE
+        world.write(lambda tx: tx.alerts.set_out([1], ahead, again_us=HOUR, abandoned_us=MINUTE))
         world.write(lambda tx: tx.alerts.told([1], ahead))
         trip(world, 2)
         assert await teller.look() == 1

@@ -22,7 +22,7 @@ from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
 from paceline.engine.context import LaneContext
-from paceline.engine.crashes import RunFailed
+from paceline.engine.crashes import LaneFailed
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -90,10 +90,10 @@ class Chooser:
         for queue in self._memory.agenda.in_turn():
             try:
                 verdict = await self._serve(queue, now)
-            except PacelineError:
+            except (PacelineError, LaneFailed):
                 raise
             except Exception as error:
-                raise RunFailed(queue.run.id, error) from error
+                raise LaneFailed(error, queue.run.id) from error
             if verdict is GO:
                 return now
             if isinstance(verdict, Wait):
@@ -254,6 +254,11 @@ class Chooser:
         except TimeoutError:
             text = f"{self._memory.account.name} could not be opened in {timeout_us / SECOND:g} s"
             raise ProviderError(text) from None
+        except PacelineError:
+            raise
+        except Exception as error:
+            # An account that cannot be opened can send nothing of anybody's.
+            raise LaneFailed(error) from error
 
     async def _give_up(self, queue: RunQueue, delivery: Delivery, verdict: Refuse) -> None:
         """Skip what can never go; a closed window ends the whole rest of the run here."""

@@ -26,12 +26,13 @@ CRASH_MEMORY_US = 10 * MINUTE
 TOO_MANY_CRASHES = "Too many worker crashes"
 
 
-class RunFailed(Exception):
-    """What a lane did for one run has failed in a way that nobody foresaw."""
+class LaneFailed(Exception):
+    """What a lane did has failed in a way that nobody foresaw."""
 
-    def __init__(self, run_id: int, error: Exception) -> None:
+    def __init__(self, error: Exception, run_id: int | None = None) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
         self.run_id = run_id
+        """The run that it did it for, if it was for one alone."""
 
 
 class Crash(NamedTuple):

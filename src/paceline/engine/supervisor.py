@@ -33,7 +33,7 @@ from paceline.engine.crashes import (
     AWAY_PAUSE_US,
     Crash,
     CrashBook,
-    RunFailed,
+    LaneFailed,
     give_back_crashed,
     suspend,
 )
@@ -313,9 +313,8 @@ class Supervisor:
             await self._crashed(lease, account, "killed")
         except Exception as error:
             log.exception("lane crashed", account=account.name)
-            run_id = error.run_id if isinstance(error, RunFailed) else None
-            reason = str(error) if run_id else f"{type(error).__name__}: {error}"
-            await self._crashed(lease, account, reason, run_id)
+            failed = error if isinstance(error, LaneFailed) else LaneFailed(error)
+            await self._crashed(lease, account, str(failed), failed.run_id)
         finally:
             self._running.pop(account.id, None)
             self._observer.lanes_running(len(self._running))

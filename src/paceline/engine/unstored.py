@@ -46,7 +46,7 @@ def queues_of(
     for number, (target, ask, start_at) in enumerate(zip(targets, asks, starts, strict=True)):
         share = number % len(shares)
         lines[share] += sequence.wants(number, target, ask, start_at, shares[share])
-    rank = (True, -spec.priority, closes_at or FAR)
+    rank = (True, -spec.priority, closes_at or FAR, FAR)
     return [Queue(OURS, rank, line, share) for line, share in zip(lines, shares, strict=True)]
 
 
