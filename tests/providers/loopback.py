@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ class Call:
         return json.loads(self.body)
 
 
-class Fake:
+class Fake(ABC):
     """What every such server knows, and what it has seen."""
 
     prefix = ""
@@ -88,8 +89,9 @@ class Fake:
         self.leave: Callable[[], None] = lambda: None
         """Ends the server in the middle of everything: from then on nobody is there."""
 
+    @abstractmethod
     def answer(self, call: Call) -> Scripted:
-        raise NotImplementedError
+        """What a call is answered when nothing else was told."""
 
     def sends(self) -> list[Call]:
         """The calls that would send something, whatever became of them."""

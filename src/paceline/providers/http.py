@@ -9,6 +9,7 @@ never sent. What an answer means is read elsewhere (``answers.py``, and each dri
 from __future__ import annotations
 
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +17,9 @@ from urllib.parse import quote
 import httpx
 
 from paceline.core.errors import ProviderError
+from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, transient, unknown
+from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
 from paceline.providers.answers import Answer, shortened
 
 TIMEOUT = httpx.Timeout(connect=10, pool=10, write=60, read=120)
@@ -36,6 +39,9 @@ NOTHING_WRITTEN = (
 
 LOST = (httpx.HTTPError, httpx.StreamError, OSError)
 """All that a call can fail with."""
+
+ASK_WITHIN_S = 5.0
+"""How long a driver may ask about a message that was refused: it must not fall into doubt by it."""
 
 MASK = "(secret)"
 
@@ -126,6 +132,40 @@ class Line:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return shortened(text)
+
+
+class HttpDriver(ABC):
+    """One open account: what those of all such providers have in common."""
+
+    def __init__(self, clock: Clock, name: str, line: Line) -> None:
+        self._clock = clock
+        self._name = name
+        self._line = line
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    async def send(self, message: Message) -> Outcome:
+        """What became of it, without anything in it that is secret, whoever has put it there."""
+        outcome = await self._send(message)
+        return outcome._replace(reason=self._line.masked(outcome.reason))
+
+    @abstractmethod
+    async def _send(self, message: Message) -> Outcome: ...
+
+    @abstractmethod
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome: ...
+
+    @abstractmethod
+    async def find(self, message: Message, since_at: Instant) -> Found: ...
+
+    @abstractmethod
+    async def check_standing(self) -> None:
+        """Raise what is wrong with the account, if it cannot send."""
+
+    async def close(self) -> None:
+        await self._line.close()
 
 
 def told(error: Exception) -> str:

@@ -26,7 +26,7 @@ from paceline.engine.ports import (
     Uploaded,
 )
 from paceline.providers.answers import Answer, refusal, segment
-from paceline.providers.http import LOST, Line, told
+from paceline.providers.http import LOST, HttpDriver, Line, told
 from paceline.providers.unipile import finding
 from paceline.providers.unipile.errors import TABLE
 from paceline.providers.unipile.files import LARGEST_FILE, Files
@@ -59,7 +59,7 @@ def line_for(
     )
 
 
-class UnipileDriver:
+class UnipileDriver(HttpDriver):
     """One open account."""
 
     def __init__(
@@ -70,20 +70,14 @@ class UnipileDriver:
         line: Line,
         files: Files,
     ) -> None:
-        self._clock = clock
-        self._name = name
+        super().__init__(clock, name, line)
         self._settings = settings
-        self._line = line
         self._files = files
         self._recipients = Recipients()
 
     @property
     def capabilities(self) -> Capabilities:
         return ABLE[self._settings.kind]
-
-    async def send(self, message: Message) -> Outcome:
-        outcome = await self._send(message)
-        return outcome._replace(reason=self._line.masked(outcome.reason))
 
     async def _send(self, message: Message) -> Outcome:
         attachment: Attachment | None = None
@@ -152,9 +146,6 @@ class UnipileDriver:
         resolved = await self.resolve(message)
         target = None if isinstance(resolved, Outcome) else resolved
         return await finding.find(self._fetch, self._settings, message, since_at, target)
-
-    async def close(self) -> None:
-        await self._line.close()
 
     async def check_standing(self) -> None:
         """Whether Unipile has the account, and lets it be used."""

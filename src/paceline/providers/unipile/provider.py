@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from paceline.engine.ports import Account, Capabilities, Clock, Driver
+from paceline.engine.ports import Account, Capabilities, Clock
+from paceline.providers.opening import HttpProvider
 from paceline.providers.unipile.files import Files
 from paceline.providers.unipile.settings import read_settings
 from paceline.providers.unipile.wire import ABLE, EMAIL, LINKEDIN
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from paceline.providers.http import HttpDriver
+
 NAME = "unipile"
 
 
-class UnipileProvider:
+class UnipileProvider(HttpProvider):
     """Opens accounts that are connected to LinkedIn or a mailbox by way of Unipile."""
 
     name = NAME
@@ -32,10 +35,8 @@ class UnipileProvider:
     secrets = frozenset({"api_key"})
 
     def __init__(self, clock: Clock, *, timeout: httpx.Timeout | None = None) -> None:
-        self._clock = clock
-        self._timeout = timeout
+        super().__init__(clock, timeout=timeout)
         self._files = Files()
-        self._trust: ssl.SSLContext | None = None
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
@@ -43,20 +44,9 @@ class UnipileProvider:
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
         return ABLE[read_settings(settings).kind]
 
-    async def open(self, account: Account) -> Driver:
-        # What speaks HTTP is loaded with the first account, and not by every command.
-        from paceline.providers import http
+    def _driver(self, account: Account, trust: ssl.SSLContext) -> HttpDriver:
         from paceline.providers.unipile import driver as drivers
 
         settings = read_settings(account.settings)
-        key = settings.key()
-        if self._trust is None:
-            self._trust = http.certificates()
-        line = drivers.line_for(settings, key, self._trust, self._timeout)
-        driver = drivers.UnipileDriver(self._clock, account.name, settings, line, self._files)
-        try:
-            await driver.check_standing()
-        except BaseException:
-            await driver.close()
-            raise
-        return driver
+        line = drivers.line_for(settings, settings.key(), trust, self._timeout)
+        return drivers.UnipileDriver(self._clock, account.name, settings, line, self._files)

@@ -20,7 +20,7 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Group, Media, Message, Uploaded
 from paceline.providers.answers import Answer, refusal, segment
-from paceline.providers.http import Line
+from paceline.providers.http import ASK_WITHIN_S, HttpDriver, Line
 from paceline.providers.waha.errors import TABLE, read_refusal
 from paceline.providers.waha.files import Files
 from paceline.providers.waha.groups import MOST_PAGES, PAGE, listed_in, own_ids, read_groups
@@ -39,9 +39,6 @@ from paceline.providers.waha.wire import (
 )
 
 log = structlog.get_logger("paceline.waha")
-
-ASK_WITHIN_S = 5.0
-"""How long a question about a refusal may take."""
 
 MOST_PEOPLE = 10_000
 """How many people are remembered while the account is open."""
@@ -63,16 +60,14 @@ def line_for(
     )
 
 
-class WahaDriver:
+class WahaDriver(HttpDriver):
     """One open account."""
 
     def __init__(
         self, clock: Clock, name: str, settings: WahaSettings, line: Line, files: Files
     ) -> None:
-        self._clock = clock
-        self._name = name
+        super().__init__(clock, name, line)
         self._settings = settings
-        self._line = line
         self._files = files
         self._session = segment(settings.session)
         self._engine = ""
@@ -84,10 +79,6 @@ class WahaDriver:
         return able(self._settings)
 
     # ------------------------------------------------------------------ sending
-
-    async def send(self, message: Message) -> Outcome:
-        outcome = await self._send(message)
-        return outcome._replace(reason=self._line.masked(outcome.reason))
 
     async def _send(self, message: Message) -> Outcome:
         file = None if message.part.media is None else self._files.get(message.handle or "")
@@ -194,9 +185,6 @@ class WahaDriver:
             found |= {one.id: one for one in read_groups(listed, self._own)}
             before = listed
         raise ProviderError(f"{self._name}: the list of groups does not end")
-
-    async def close(self) -> None:
-        await self._line.close()
 
     # ------------------------------------------------------------------ how it stands
 

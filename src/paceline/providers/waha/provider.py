@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paceline.engine.ports import Account, Capabilities, Clock, Driver, News
+from paceline.engine.ports import Account, Capabilities, Clock, News
+from paceline.providers.opening import HttpProvider
 from paceline.providers.waha import webhooks
 from paceline.providers.waha.files import Files
 from paceline.providers.waha.settings import read_settings
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from paceline.providers.http import HttpDriver
+
 NAME = "waha"
 
 
-class WahaProvider:
+class WahaProvider(HttpProvider):
     """Opens WhatsApp numbers that are paired with a WAHA of one's own."""
 
     name = NAME
@@ -30,10 +33,8 @@ class WahaProvider:
     secrets = frozenset({"api_key", "webhook_secret"})
 
     def __init__(self, clock: Clock, *, timeout: httpx.Timeout | None = None) -> None:
-        self._clock = clock
-        self._timeout = timeout
+        super().__init__(clock, timeout=timeout)
         self._files = Files()
-        self._trust: ssl.SSLContext | None = None
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
@@ -41,23 +42,12 @@ class WahaProvider:
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
         return able(read_settings(settings))
 
-    async def open(self, account: Account) -> Driver:
-        # What speaks HTTP is loaded with the first account, and not by every command.
-        from paceline.providers import http
+    def _driver(self, account: Account, trust: ssl.SSLContext) -> HttpDriver:
         from paceline.providers.waha import driver as drivers
 
         settings = read_settings(account.settings)
-        key = settings.key()
-        if self._trust is None:
-            self._trust = http.certificates()
-        line = drivers.line_for(settings, key, self._trust, self._timeout)
-        driver = drivers.WahaDriver(self._clock, account.name, settings, line, self._files)
-        try:
-            await driver.check_standing()
-        except BaseException:
-            await driver.close()
-            raise
-        return driver
+        line = drivers.line_for(settings, settings.key(), trust, self._timeout)
+        return drivers.WahaDriver(self._clock, account.name, settings, line, self._files)
 
     def verify(
         self,

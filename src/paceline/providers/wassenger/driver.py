@@ -20,7 +20,7 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Group, Media, Message, Uploaded
 from paceline.providers.answers import Answer, refusal, segment
-from paceline.providers.http import LOST, Line, told
+from paceline.providers.http import ASK_WITHIN_S, LOST, HttpDriver, Line, told
 from paceline.providers.wassenger.errors import TABLE, as_told, read_refusal
 from paceline.providers.wassenger.groups import MOST_PAGES, PAGE, read_groups
 from paceline.providers.wassenger.settings import WassengerSettings
@@ -37,9 +37,6 @@ from paceline.providers.wassenger.wire import (
 )
 
 log = structlog.get_logger("paceline.wassenger")
-
-ASK_WITHIN_S = 5.0
-"""How long a question about a refusal may take."""
 
 _K = OutcomeKind
 
@@ -58,23 +55,17 @@ def line_for(
     )
 
 
-class WassengerDriver:
+class WassengerDriver(HttpDriver):
     """One open account."""
 
     def __init__(self, clock: Clock, name: str, settings: WassengerSettings, line: Line) -> None:
-        self._clock = clock
-        self._name = name
+        super().__init__(clock, name, line)
         self._settings = settings
-        self._line = line
         self._phone = ""
 
     @property
     def capabilities(self) -> Capabilities:
         return able(self._settings)
-
-    async def send(self, message: Message) -> Outcome:
-        outcome = await self._send(message)
-        return outcome._replace(reason=self._line.masked(outcome.reason))
 
     async def _send(self, message: Message) -> Outcome:
         body = request_for(message, self._settings)
@@ -210,9 +201,6 @@ class WassengerDriver:
             found |= {one.id: one for one in read_groups(listed, self._phone)}
             before = listed
         raise ProviderError(f"{self._name}: the list of groups does not end")
-
-    async def close(self) -> None:
-        await self._line.close()
 
     async def check_standing(self) -> None:
         """Whether Wassenger has the device, and it can send."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paceline.engine.ports import Account, Capabilities, Clock, Driver, News
+from paceline.engine.ports import Account, Capabilities, News
+from paceline.providers.opening import HttpProvider
 from paceline.providers.wassenger import webhooks
 from paceline.providers.wassenger.settings import read_settings
 from paceline.providers.wassenger.wire import ABLE, able
@@ -16,22 +17,17 @@ from paceline.providers.wassenger.wire import ABLE, able
 if TYPE_CHECKING:
     import ssl
 
-    import httpx
+    from paceline.providers.http import HttpDriver
 
 NAME = "wassenger"
 
 
-class WassengerProvider:
+class WassengerProvider(HttpProvider):
     """Opens WhatsApp numbers that are paired at Wassenger."""
 
     name = NAME
     capabilities = ABLE
     secrets = frozenset({"api_key", "webhook_secret"})
-
-    def __init__(self, clock: Clock, *, timeout: httpx.Timeout | None = None) -> None:
-        self._clock = clock
-        self._timeout = timeout
-        self._trust: ssl.SSLContext | None = None
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
@@ -39,23 +35,12 @@ class WassengerProvider:
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
         return able(read_settings(settings))
 
-    async def open(self, account: Account) -> Driver:
-        # What speaks HTTP is loaded with the first account, and not by every command.
-        from paceline.providers import http
+    def _driver(self, account: Account, trust: ssl.SSLContext) -> HttpDriver:
         from paceline.providers.wassenger import driver as drivers
 
         settings = read_settings(account.settings)
-        key = settings.key()
-        if self._trust is None:
-            self._trust = http.certificates()
-        line = drivers.line_for(settings, key, self._trust, self._timeout)
-        driver = drivers.WassengerDriver(self._clock, account.name, settings, line)
-        try:
-            await driver.check_standing()
-        except BaseException:
-            await driver.close()
-            raise
-        return driver
+        line = drivers.line_for(settings, settings.key(), trust, self._timeout)
+        return drivers.WassengerDriver(self._clock, account.name, settings, line)
 
     def verify(
         self,

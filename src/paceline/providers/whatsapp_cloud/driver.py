@@ -19,7 +19,7 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
 from paceline.providers.answers import Answer, name_of, refusal, segment
-from paceline.providers.http import Line
+from paceline.providers.http import ASK_WITHIN_S, HttpDriver, Line
 from paceline.providers.whatsapp_cloud.errors import (
     MISFIT,
     TABLE,
@@ -32,9 +32,6 @@ from paceline.providers.whatsapp_cloud.handles import KEPT_US, LARGEST, MIB, kin
 from paceline.providers.whatsapp_cloud.settings import WhatsAppCloudSettings
 from paceline.providers.whatsapp_cloud.status import FIELDS, standing_of
 from paceline.providers.whatsapp_cloud.wire import ABLE, PRODUCT, read_sent, request_for
-
-ASK_WITHIN_S = 5.0
-"""How long a question about a refusal may take."""
 
 TOKEN_CODES = frozenset({"0", "190"})
 
@@ -58,16 +55,14 @@ def line_for(
     )
 
 
-class WhatsAppCloudDriver:
+class WhatsAppCloudDriver(HttpDriver):
     """One open account."""
 
     def __init__(
         self, clock: Clock, name: str, settings: WhatsAppCloudSettings, line: Line
     ) -> None:
-        self._clock = clock
-        self._name = name
+        super().__init__(clock, name, line)
         self._number = settings.phone_number_id
-        self._line = line
         self._remark = ""
 
     @property
@@ -78,10 +73,6 @@ class WhatsAppCloudDriver:
     def remark(self) -> str:
         """What Meta said of the number when it was opened that a person should know."""
         return self._remark
-
-    async def send(self, message: Message) -> Outcome:
-        outcome = await self._send(message)
-        return outcome._replace(reason=self._line.masked(outcome.reason))
 
     async def _send(self, message: Message) -> Outcome:
         body = request_for(message)
@@ -142,9 +133,6 @@ class WhatsAppCloudDriver:
     async def find(self, message: Message, since_at: Instant) -> Found:
         """Meta cannot be asked for a message: it reports what became of it, or says nothing."""
         return Found("unclear")
-
-    async def close(self) -> None:
-        await self._line.close()
 
     async def check_standing(self) -> None:
         """Whether Meta has the number, and it can send."""

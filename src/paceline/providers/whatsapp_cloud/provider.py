@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paceline.engine.ports import Account, Capabilities, Clock, Driver, News
+from paceline.engine.ports import Account, Capabilities, News
+from paceline.providers.opening import HttpProvider
 from paceline.providers.whatsapp_cloud import webhooks
 from paceline.providers.whatsapp_cloud.settings import read_settings
 from paceline.providers.whatsapp_cloud.wire import ABLE
@@ -16,22 +17,17 @@ from paceline.providers.whatsapp_cloud.wire import ABLE
 if TYPE_CHECKING:
     import ssl
 
-    import httpx
+    from paceline.providers.http import HttpDriver
 
 NAME = "whatsapp_cloud"
 
 
-class WhatsAppCloudProvider:
+class WhatsAppCloudProvider(HttpProvider):
     """Opens business phone numbers that are registered with Meta's Cloud API."""
 
     name = NAME
     capabilities = ABLE
     secrets = frozenset({"access_token", "app_secret", "verify_token"})
-
-    def __init__(self, clock: Clock, *, timeout: httpx.Timeout | None = None) -> None:
-        self._clock = clock
-        self._timeout = timeout
-        self._trust: ssl.SSLContext | None = None
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
@@ -40,23 +36,12 @@ class WhatsAppCloudProvider:
         """The same for every number."""
         return ABLE
 
-    async def open(self, account: Account) -> Driver:
-        # What speaks HTTP is loaded with the first account, and not by every command.
-        from paceline.providers import http
+    def _driver(self, account: Account, trust: ssl.SSLContext) -> HttpDriver:
         from paceline.providers.whatsapp_cloud import driver as drivers
 
         settings = read_settings(account.settings)
-        token = settings.token()
-        if self._trust is None:
-            self._trust = http.certificates()
-        line = drivers.line_for(settings, token, self._trust, self._timeout)
-        driver = drivers.WhatsAppCloudDriver(self._clock, account.name, settings, line)
-        try:
-            await driver.check_standing()
-        except BaseException:
-            await driver.close()
-            raise
-        return driver
+        line = drivers.line_for(settings, settings.token(), trust, self._timeout)
+        return drivers.WhatsAppCloudDriver(self._clock, account.name, settings, line)
 
     def verify(
         self,
