@@ -11,7 +11,7 @@ from paceline.engine.catalogue import Catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House, NewAccount
-from paceline.engine.ports import Account, Clock, Provider
+from paceline.engine.ports import Account, Clock, Media, Provider
 from paceline.providers.registry import Registry
 from paceline.store.database import open_store
 from tests.engine.world import Process, World
@@ -51,11 +51,26 @@ class LiveWorld(World):
         with self.store.write() as tx:
             return accounts.add(tx, new, self.house, self.clock.now())
 
+    def picture(self) -> Media:
+        return self.write(lambda tx: tx.media.put("a.png", "image/png", b"PNG", self.clock.now()))
+
     def lively(self) -> Process:
         return self.process(poll_us=BRISK)
 
     async def until_so(self, predicate: Callable[[], bool]) -> None:
         await self.until(predicate, MINUTE, BRISK)
+
+    async def send_all(self, name: str = "spring") -> None:
+        """One process works until the campaign is done."""
+        process = self.lively()
+        await self.until_so(lambda: self.state(name) == "finished")
+        await process.stop()
+
+    async def leave_to_a_person(self) -> None:
+        """One process works until what is in doubt has been given up asking for."""
+        process = self.lively()
+        await self.until_so(lambda: any("held for a person" in one for one in self.reasons()))
+        await process.stop()
 
     def reasons(self, run_id: int = 1) -> list[str]:
         return self.read(

@@ -86,6 +86,8 @@ class Fake(ABC):
         self.over = threading.Event()
         self.failures: list[str] = []
         self.url = ""
+        self.now: Callable[[], int] = lambda: 0
+        """What its clock says, in microseconds."""
         self.leave: Callable[[], None] = lambda: None
         """Ends the server in the middle of everything: from then on nobody is there."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -74,7 +73,6 @@ class FakeUnipile(Fake):
         """Everything that went out, in order."""
         self.lags = False
         """Whether lists do not show yet what went out."""
-        self.now: Callable[[], int] = lambda: 0
         self.nullifies = False
         """Whether ids are null, as they may be."""
 

@@ -8,8 +8,8 @@ from typing import Any
 from paceline.engine.ports import Account
 from paceline.providers.unipile import UnipileProvider
 from tests.providers import live
+from tests.providers.remote import PATIENT
 from tests.providers.unipile.fake import FakeUnipile
-from tests.providers.unipile.stage import PATIENT
 
 BRISK = live.BRISK
 

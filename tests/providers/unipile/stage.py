@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import httpx
 
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome
-from paceline.engine.clock import SystemClock
-from paceline.engine.ports import Account, Driver, Message
+from paceline.engine.ports import Message
 from paceline.providers.unipile import UnipileProvider
-from tests.providers import stage
+from tests.providers import remote
 from tests.providers.loopback import Scripted
+from tests.providers.remote import PATIENT
 from tests.providers.unipile.fake import FakeUnipile
 
-T = TypeVar("T")
-
-PATIENT = httpx.Timeout(30)
-HASTY = httpx.Timeout(30, read=0.2)
-"""For calls that are never answered: somebody has to give up."""
-
-
-def account(settings: dict[str, Any], name: str = "sales") -> Account:
-    return stage.account(name, **settings)
+play = partial(remote.play, UnipileProvider)
 
 
 def message(
@@ -47,23 +38,6 @@ def letter(**more: Any) -> Message:
     return message("email", **given)
 
 
-def play(
-    settings: dict[str, Any],
-    scene: Callable[[Driver], Awaitable[T]],
-    timeout: httpx.Timeout = PATIENT,
-) -> T:
-    """Open an account, let the scene use it, close it."""
-
-    async def whole() -> T:
-        driver = await UnipileProvider(SystemClock(), timeout=timeout).open(account(settings))
-        try:
-            return await scene(driver)
-        finally:
-            await driver.close()
-
-    return asyncio.run(whole())
-
-
 def kind_for(sent: Message) -> str:
     return "email" if sent.action == "email" else "linkedin"
 
@@ -71,10 +45,5 @@ def kind_for(sent: Message) -> str:
 def send(
     fake: FakeUnipile, sent: Message, *script: Scripted, timeout: httpx.Timeout = PATIENT
 ) -> Outcome:
-    """What one message comes to when the fake answers as it is told."""
-
-    async def scene(driver: Driver) -> Outcome:
-        fake.script.extend(script)
-        return await driver.send(sent)
-
-    return play(fake.settings(kind_for(sent)), scene, timeout)
+    settings = fake.settings(kind_for(sent))
+    return remote.send(UnipileProvider, fake, settings, sent, *script, timeout=timeout)

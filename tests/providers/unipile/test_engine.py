@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 
 from paceline.core.errors import InputError
-from paceline.core.instants import DAY, MILLISECOND, MINUTE
+from paceline.core.instants import DAY
 from paceline.core.model import Content, Part, Step, Target
 from paceline.providers.registry import Registry
 from paceline.providers.unipile import UnipileProvider
 from tests.engine.world import World
 from tests.providers.loopback import Scripted
+from tests.providers.remote import PATIENT
 from tests.providers.unipile.fake import error
 from tests.providers.unipile.live import BRISK, LiveWorld
-from tests.providers.unipile.stage import PATIENT
 
 PEOPLE = [Target(f"ACoAA-{number}", {"name": f"N{number}"}) for number in range(5)]
 NOTE = (Part("text", "Hello {{ name }}"),)
@@ -24,15 +24,6 @@ NOTE = (Part("text", "Hello {{ name }}"),)
 
 def has_finished(world: World, name: str) -> bool:
     return world.state(name) == "finished"
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Doubts are looked into after moments instead of minutes."""
-    waits = (100 * MILLISECOND, 200 * MILLISECOND, 300 * MILLISECOND, MINUTE)
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.settling.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.recovery.CLEAN_UP_US", MILLISECOND)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +43,7 @@ def test_everybody_gets_it_once(live: LiveWorld, action: str, kind: str) -> None
     async def script(world: LiveWorld) -> None:
         world.connect(kind)
         world.campaign(targets=people, parts=NOTE, action=action)
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
 
     live.play(script)
@@ -86,31 +75,23 @@ def test_a_doubt_is_resolved_by_asking(live: LiveWorld, action: str) -> None:
     assert len(live.fake.sends()) == 1
 
 
-@pytest.mark.usefixtures("soon")
-def test_what_cannot_be_found_is_held_for_a_person(
-    live: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", (100 * MILLISECOND,))
-
+@pytest.mark.usefixtures("soon_held")
+def test_what_cannot_be_found_is_held_for_a_person(live: LiveWorld) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect()
         world.fake.script.append(Scripted(drops="read"))
         world.campaign(targets=PEOPLE[:1], parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: any("held for a person" in r for r in world.reasons()))
-        await process.stop()
+        await world.leave_to_a_person()
         assert world.counts() == {"unknown": 1}
 
     live.play(script)
     assert len(live.fake.sends()) == 1
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("soon_held")
 def test_an_earlier_message_of_the_same_words_is_not_taken_for_the_lost_one(
-    live: LiveWorld, monkeypatch: pytest.MonkeyPatch
+    live: LiveWorld,
 ) -> None:
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", (100 * MILLISECOND,))
-
     async def script(world: LiveWorld) -> None:
         world.connect()
         world.campaign(targets=PEOPLE[:1], parts=NOTE, name="last month")
@@ -163,9 +144,7 @@ def test_whoever_was_invited_before_counts_as_invited(live: LiveWorld) -> None:
         for type_ in ("already_invited_recently", "already_connected"):
             world.fake.script.append(error(422, type_))
         world.campaign(targets=PEOPLE, parts=NOTE, action="connection_request")
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
 
     live.play(script)

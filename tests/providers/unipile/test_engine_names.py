@@ -40,9 +40,7 @@ def test_everybody_gets_it_once(live: LiveWorld, action: str) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect(rate="20/s")
         world.campaign(targets=PEOPLE, parts=NOTE * 2, action=action)
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
         assert world.account_now().state == "active"
 
@@ -59,9 +57,7 @@ def test_whoever_does_not_exist_is_given_up_at_the_pace_of_a_send(live: LiveWorl
     async def script(world: LiveWorld) -> None:
         world.connect(spacing="150ms", daily={"message": 1})
         world.campaign(targets=PEOPLE, parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"failed": 4, "sent": 1}
         rows = ledger(world)
         calls = sorted(row.started_at or 0 for row in rows if row.kind == "outcome")

@@ -7,8 +7,9 @@ from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Driver, Found, Message
 from paceline.providers.unipile.finding import MOST_PAGES, PAGE, SLACK_US
 from tests.providers.loopback import HTML, Scripted
+from tests.providers.remote import HASTY
 from tests.providers.unipile.fake import FakeUnipile, error
-from tests.providers.unipile.stage import HASTY, kind_for, letter, message, play
+from tests.providers.unipile.stage import kind_for, letter, message, play
 
 AT = parse_instant("2026-11-15T09:00:00Z")
 UNCLEAR = Found("unclear")

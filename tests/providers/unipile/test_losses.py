@@ -11,8 +11,9 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Driver, Message
 from paceline.providers.unipile import UnipileProvider
 from tests.providers.loopback import JSON, Scripted, running
+from tests.providers.remote import HASTY, account
 from tests.providers.unipile.fake import FakeUnipile, error
-from tests.providers.unipile.stage import HASTY, account, letter, message, play, send
+from tests.providers.unipile.stage import letter, message, play, send
 
 ALL = [message(), message("inmail"), message("connection_request"), letter()]
 

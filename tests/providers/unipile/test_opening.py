@@ -12,8 +12,9 @@ from paceline.engine.ports import Driver
 from paceline.providers.unipile import UnipileProvider, read_settings, standing_of
 from paceline.providers.unipile.status import STATUSES, standing_of_account
 from tests.providers.loopback import HTML, Scripted, running
+from tests.providers.remote import HASTY
 from tests.providers.unipile.fake import KEY, LINKEDIN, FakeUnipile, error
-from tests.providers.unipile.stage import HASTY, play
+from tests.providers.unipile.stage import play
 
 GOOD = {
     "dsn": "https://api1.unipile.com:13111",
@@ -116,7 +117,7 @@ def test_an_account_is_opened_as_its_status_allows(fake: FakeUnipile, status: An
     if known is None or known.verdict == "fine":
         play(fake.settings(), nothing)
         return
-    reported = f"sales: Unipile reports {status.upper()}: "
+    reported = f"shop: Unipile reports {status.upper()}: "
     with pytest.raises(ProviderError, match=reported) as told:
         play(fake.settings(), nothing)
     assert isinstance(told.value, ProviderRefused) == (known.verdict == "stopped")
@@ -177,7 +178,7 @@ def test_what_keeps_an_account_shut(
     fake: FakeUnipile, scripted: Scripted, refused: bool, reason: str
 ) -> None:
     fake.answers[f"/accounts/{LINKEDIN}"] = scripted
-    with pytest.raises(ProviderError, match=f"sales: {reason}") as told:
+    with pytest.raises(ProviderError, match=f"shop: {reason}") as told:
         play(fake.settings(), nothing, HASTY)
     assert isinstance(told.value, ProviderRefused) == refused
 

@@ -18,8 +18,9 @@ from paceline.providers.unipile.recipients import (
     public_name,
 )
 from tests.providers.loopback import HTML, JSON, Scripted
+from tests.providers.remote import HASTY
 from tests.providers.unipile.fake import KEY, LINKEDIN, FakeUnipile, error
-from tests.providers.unipile.stage import HASTY, letter, message, play
+from tests.providers.unipile.stage import letter, message, play
 
 ID = "ACoAAAcDMMQBODyLwZrRcgYhrkCafURGqva0U4E"
 NAMED = ["anna-muster", "https://www.linkedin.com/in/Anna-Muster/?trk=x", " Anna-Muster "]

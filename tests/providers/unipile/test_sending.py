@@ -11,8 +11,9 @@ from paceline.engine.ports import Driver, Media, Message, Provider, Uploaded
 from paceline.providers.unipile import UnipileProvider
 from paceline.providers.unipile.files import LARGEST_FILE, Files
 from paceline.providers.unipile.wire import Attachment
+from tests.providers.remote import account
 from tests.providers.unipile.fake import KEY, LINKEDIN, MAILBOX, FakeUnipile
-from tests.providers.unipile.stage import account, letter, message, play, send
+from tests.providers.unipile.stage import letter, message, play, send
 
 PAPER = Media("a" * 64, "offer “1”.pdf", "application/pdf", 9)
 

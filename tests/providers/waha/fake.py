@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -120,7 +119,6 @@ class FakeWaha(Fake):
         """Whether nothing that went out can be asked for yet."""
         self.chats: dict[str, str | None] = {}
         """Numbers whose chat has another one, or who are not on WhatsApp."""
-        self.now: Callable[[], int] = lambda: 0
 
     def settings(self, **more: Any) -> dict[str, Any]:
         return {"base_url": self.url, "api_key": KEY, "session": SESSION} | more

@@ -8,8 +8,8 @@ from typing import Any
 from paceline.engine.ports import Account
 from paceline.providers.waha import WahaProvider
 from tests.providers import live
+from tests.providers.remote import PATIENT
 from tests.providers.waha.fake import FakeWaha
-from tests.providers.waha.stage import PATIENT
 
 
 class LiveWorld(live.LiveWorld):

@@ -4,32 +4,20 @@ from collections import Counter
 
 import pytest
 
-from paceline.core.instants import MILLISECOND, MINUTE, SECOND
+from paceline.core.instants import MILLISECOND, SECOND
 from paceline.core.model import Part, Target
 from paceline.engine import leases
 from tests.providers.live import BRISK
 from tests.providers.loopback import Scripted
+from tests.providers.remote import GROUPS, NOTE, PEOPLE
 from tests.providers.waha.fake import GROUP, FakeWaha, error, failure, not_working
 from tests.providers.waha.live import LiveWorld
 from tests.providers.waha.stage import play
-
-PEOPLE = [Target(f"+49151123456{number:02}", {"name": f"N{number}"}) for number in range(5)]
-GROUPS = [Target(f"1203630412345{number:05}@g.us", {"name": f"G{number}"}) for number in range(5)]
-NOTE = (Part("text", "Hello {{ name }}"),)
 
 
 def chat(target: Target) -> str:
     address = target.address
     return address if "@" in address else f"{address[1:]}@c.us"
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Doubts are looked into after moments instead of minutes."""
-    waits = (100 * MILLISECOND, 200 * MILLISECOND, 300 * MILLISECOND, MINUTE)
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.settling.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.recovery.CLEAN_UP_US", MILLISECOND)
 
 
 @pytest.mark.parametrize("targets", [PEOPLE, GROUPS], ids=["people", "groups"])
@@ -38,13 +26,9 @@ def test_everybody_gets_it_once_and_the_file_with_every_message(
 ) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect(concurrency=3)
-        media = world.write(
-            lambda tx: tx.media.put("a.png", "image/png", b"PNG", world.clock.now())
-        )
+        media = world.picture()
         world.campaign(targets=targets, parts=(*NOTE, Part("media", "{{ name }}", media=media.id)))
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
         assert len(world.read(lambda tx: tx.media.uploads())) == 1, "one handle, used five times"
 
@@ -59,14 +43,10 @@ def test_a_file_is_at_hand_again_after_a_restart(live: LiveWorld) -> None:
 
     async def script(world: LiveWorld) -> None:
         world.connect()
-        media = world.write(
-            lambda tx: tx.media.put("a.png", "image/png", b"PNG", world.clock.now())
-        )
+        media = world.picture()
         for name in ("spring", "summer"):
             world.campaign(targets=PEOPLE, parts=(Part("media", "x", media=media.id),), name=name)
-            process = world.lively()
-            await world.until_so(lambda name=name: world.state(name) == "finished")  # type: ignore[misc]
-            await process.stop()
+            await world.send_all(name)
             assert world.counts(name) == {"sent": 5}
             provider = world.providers.get("waha")
             provider._files._kept.clear()  # type: ignore[attr-defined]
@@ -132,31 +112,24 @@ def test_a_crash_after_the_call_is_found_and_nobody_is_written_to_twice(
     assert live.fake.asked("/messages/")
 
 
-@pytest.mark.usefixtures("soon")
-def test_what_cannot_be_found_is_held_for_a_person(
-    live: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", (100 * MILLISECOND,))
-
+@pytest.mark.usefixtures("soon_held")
+def test_what_cannot_be_found_is_held_for_a_person(live: LiveWorld) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect()
         world.fake.script.append(Scripted(drops="read"))
         world.campaign(targets=PEOPLE[:1], parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: any("held for a person" in r for r in world.reasons()))
-        await process.stop()
+        await world.leave_to_a_person()
         assert world.counts() == {"unknown": 1}
 
     live.play(script)
     assert len(live.fake.sends()) == 1
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("soon_held")
 def test_what_is_sent_again_by_choice_has_the_same_id_and_reaches_people_once(
-    live: LiveWorld, monkeypatch: pytest.MonkeyPatch
+    live: LiveWorld,
 ) -> None:
     """Even where the first one was out after all."""
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", (100 * MILLISECOND,))
 
     async def script(world: LiveWorld) -> None:
         world.connect(on_unknown="resend", retry="50ms")
@@ -238,9 +211,7 @@ def test_whoever_is_not_on_whatsapp_is_never_written_to(live: LiveWorld) -> None
         world.fake.chats[PEOPLE[1].address[1:]] = None
         world.fake.chats[PEOPLE[2].address[1:]] = "4915100000042@c.us"
         world.campaign(targets=PEOPLE[:3], parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 2, "bounced": 1}
 
     live.play(script)

@@ -11,6 +11,7 @@ from paceline.providers.waha.driver import WahaDriver
 from paceline.providers.waha.files import Files
 from paceline.providers.waha.groups import PAGE
 from tests.providers.loopback import HTML, Scripted, said
+from tests.providers.remote import HASTY
 from tests.providers.waha.fake import (
     CHAT,
     GROUP,
@@ -22,7 +23,7 @@ from tests.providers.waha.fake import (
     failure,
     not_working,
 )
-from tests.providers.waha.stage import HASTY, hand_over, media, message, picture, play
+from tests.providers.waha.stage import hand_over, media, message, picture, play
 
 K = OutcomeKind
 

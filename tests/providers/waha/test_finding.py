@@ -9,8 +9,9 @@ from paceline.engine.ports import Found
 from paceline.providers.answers import segment
 from paceline.providers.waha.wire import own_id
 from tests.providers.loopback import HTML, Scripted, said
+from tests.providers.remote import HASTY
 from tests.providers.waha.fake import CHAT, GROUP, PHONE, SESSION, FakeWaha, error, not_working
-from tests.providers.waha.stage import HASTY, hand_over, message, picture, play, send
+from tests.providers.waha.stage import hand_over, message, picture, play, send
 
 OURS = own_id("home-7-0")
 UNCLEAR = Found("unclear")

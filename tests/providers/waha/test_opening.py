@@ -9,8 +9,9 @@ from paceline.engine.ports import Driver
 from paceline.providers.waha import WahaProvider, read_settings
 from paceline.providers.waha.status import SESSIONS, standing_of, standing_of_session
 from tests.providers.loopback import HTML, Scripted, running, said
+from tests.providers.remote import CLOCK, HASTY
 from tests.providers.waha.fake import KEY, SESSION, FakeWaha, error, not_working
-from tests.providers.waha.stage import CLOCK, HASTY, play
+from tests.providers.waha.stage import play
 
 GOOD = {"base_url": "https://waha.example.com", "api_key": KEY}
 

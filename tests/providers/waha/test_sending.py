@@ -11,17 +11,9 @@ from paceline.providers.waha import WahaProvider
 from paceline.providers.waha.driver import WahaDriver
 from paceline.providers.waha.wire import own_id
 from tests.providers.loopback import said
+from tests.providers.remote import CLOCK
 from tests.providers.waha.fake import CHAT, GROUP, KEY, PHONE, SESSION, FakeWaha, error
-from tests.providers.waha.stage import (
-    CLOCK,
-    CONTENT,
-    hand_over,
-    media,
-    message,
-    picture,
-    play,
-    send,
-)
+from tests.providers.waha.stage import CONTENT, hand_over, media, message, picture, play, send
 
 K = OutcomeKind
 OURS = own_id("home-7-0")

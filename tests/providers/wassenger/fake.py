@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -66,7 +65,6 @@ class FakeWassenger(Fake):
         """Whether an answer is a list of one where an object would do."""
         self.strangers: set[str] = set()
         """Numbers that are not on WhatsApp."""
-        self.now: Callable[[], int] = lambda: 0
 
     def settings(self, **more: Any) -> dict[str, Any]:
         return {"base_url": f"{self.url}/v1", "api_key": KEY, "device": DEVICE} | more

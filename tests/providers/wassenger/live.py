@@ -8,8 +8,8 @@ from typing import Any
 from paceline.engine.ports import Account
 from paceline.providers.wassenger import WassengerProvider
 from tests.providers import live
+from tests.providers.remote import PATIENT
 from tests.providers.wassenger.fake import FakeWassenger
-from tests.providers.wassenger.stage import PATIENT
 
 
 class LiveWorld(live.LiveWorld):

@@ -5,24 +5,11 @@ from collections import Counter
 import pytest
 
 from paceline.core.errors import InputError
-from paceline.core.instants import MILLISECOND, MINUTE
 from paceline.core.model import Part, Target
 from tests.providers.loopback import Scripted
+from tests.providers.remote import GROUPS, NOTE, PEOPLE
 from tests.providers.wassenger.fake import DEVICE, GROUP, FakeWassenger, error
 from tests.providers.wassenger.live import LiveWorld
-
-PEOPLE = [Target(f"+49151123456{number:02}", {"name": f"N{number}"}) for number in range(5)]
-GROUPS = [Target(f"1203630412345{number:05}@g.us", {"name": f"G{number}"}) for number in range(5)]
-NOTE = (Part("text", "Hello {{ name }}"),)
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Doubts are looked into after moments instead of minutes."""
-    waits = (100 * MILLISECOND, 200 * MILLISECOND, 300 * MILLISECOND, MINUTE)
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.settling.ASK_AFTER_US", waits)
-    monkeypatch.setattr("paceline.engine.recovery.CLEAN_UP_US", MILLISECOND)
 
 
 @pytest.mark.parametrize("targets", [PEOPLE, GROUPS], ids=["people", "groups"])
@@ -31,14 +18,10 @@ def test_everybody_gets_it_once_and_the_file_is_uploaded_once(
 ) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect(concurrency=3)
-        media = world.write(
-            lambda tx: tx.media.put("a.png", "image/png", b"PNG", world.clock.now())
-        )
+        media = world.picture()
         parts = (*NOTE, Part("media", "{{ name }}", media=media.id))
         world.campaign(targets=targets, parts=parts)
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
 
     live.play(script)
@@ -50,14 +33,10 @@ def test_everybody_gets_it_once_and_the_file_is_uploaded_once(
 def test_a_file_that_wassenger_lost_is_uploaded_again(live: LiveWorld) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect()
-        media = world.write(
-            lambda tx: tx.media.put("a.png", "image/png", b"PNG", world.clock.now())
-        )
+        media = world.picture()
         for name in ("spring", "summer"):
             world.campaign(targets=PEOPLE, parts=(Part("media", "x", media=media.id),), name=name)
-            process = world.lively()
-            await world.until_so(lambda name=name: world.state(name) == "finished")  # type: ignore[misc]
-            await process.stop()
+            await world.send_all(name)
             assert world.counts(name) == {"sent": 5}
             world.fake.files.clear()
 
@@ -91,19 +70,13 @@ def test_a_doubt_is_resolved_by_asking(live: LiveWorld, lost: Scripted) -> None:
     assert len(live.fake.sends()) == 1
 
 
-@pytest.mark.usefixtures("soon")
-def test_what_cannot_be_found_is_held_for_a_person(
-    live: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paceline.core.retry.ASK_AFTER_US", (100 * MILLISECOND,))
-
+@pytest.mark.usefixtures("soon_held")
+def test_what_cannot_be_found_is_held_for_a_person(live: LiveWorld) -> None:
     async def script(world: LiveWorld) -> None:
         world.connect()
         world.fake.script.append(Scripted(drops="read"))
         world.campaign(targets=PEOPLE[:1], parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: any("held for a person" in r for r in world.reasons()))
-        await process.stop()
+        await world.leave_to_a_person()
         assert world.counts() == {"unknown": 1}
 
     live.play(script)

@@ -10,8 +10,9 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Group, Media, Uploaded
 from paceline.providers.wassenger.groups import PAGE
 from tests.providers.loopback import HTML, Scripted, said
+from tests.providers.remote import CLOCK
 from tests.providers.wassenger.fake import DEVICE, GROUP, OWN, FakeWassenger, error
-from tests.providers.wassenger.stage import CLOCK, play
+from tests.providers.wassenger.stage import play
 
 K = OutcomeKind
 PAPER = Media("a" * 64, "offer “1”.pdf", "application/pdf", 9)

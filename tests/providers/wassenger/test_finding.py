@@ -7,8 +7,9 @@ import pytest
 
 from paceline.engine.ports import Found
 from tests.providers.loopback import HTML, Scripted, said
+from tests.providers.remote import HASTY
 from tests.providers.wassenger.fake import FakeWassenger, error
-from tests.providers.wassenger.stage import HASTY, message, play, send
+from tests.providers.wassenger.stage import message, play, send
 
 UNCLEAR = Found("unclear")
 

@@ -9,8 +9,9 @@ from paceline.engine.ports import Driver
 from paceline.providers.wassenger import WassengerProvider, read_settings
 from paceline.providers.wassenger.status import DEVICES, SESSIONS, standing_of_device
 from tests.providers.loopback import HTML, Scripted, running, said
+from tests.providers.remote import CLOCK, HASTY
 from tests.providers.wassenger.fake import DEVICE, KEY, FakeWassenger, error
-from tests.providers.wassenger.stage import CLOCK, HASTY, play
+from tests.providers.wassenger.stage import play
 
 GOOD = {"api_key": KEY, "device": DEVICE}
 

@@ -9,8 +9,9 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Message, Provider, Webhooks
 from paceline.providers.wassenger import WassengerProvider
 from tests.providers.loopback import said
+from tests.providers.remote import CLOCK
 from tests.providers.wassenger.fake import DEVICE, GROUP, KEY, PHONE, FakeWassenger, error
-from tests.providers.wassenger.stage import CLOCK, message, picture, send
+from tests.providers.wassenger.stage import message, picture, send
 
 K = OutcomeKind
 

@@ -9,8 +9,8 @@ from paceline.engine.commands.receipts import Taken, resolve_by_receipt
 from paceline.engine.ports import Account, Receipt
 from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider
 from tests.providers import live
+from tests.providers.remote import PATIENT
 from tests.providers.whatsapp_cloud.fake import APP_SECRET, FakeMeta
-from tests.providers.whatsapp_cloud.stage import PATIENT
 
 
 class LiveWorld(live.LiveWorld):

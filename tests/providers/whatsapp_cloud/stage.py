@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
-
-import httpx
+from functools import partial
+from typing import Any
 
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome
-from paceline.engine.clock import SystemClock
-from paceline.engine.ports import Account, Driver, Media, Message
+from paceline.engine.ports import Media, Message
 from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider
-from paceline.providers.whatsapp_cloud.driver import WhatsAppCloudDriver
 from paceline.providers.whatsapp_cloud.handles import pack
-from tests.providers import stage
+from tests.providers import remote
 from tests.providers.loopback import Scripted
 from tests.providers.whatsapp_cloud.fake import PHONE, FakeMeta
 
-T = TypeVar("T")
-
-PATIENT = httpx.Timeout(30)
-HASTY = httpx.Timeout(30, read=0.2)
-"""For calls that are never answered: somebody has to give up."""
-
-CLOCK = SystemClock()
-
-
-def account(settings: dict[str, Any], name: str = "shop") -> Account:
-    return stage.account(name, **settings)
+play = partial(remote.play, WhatsAppCloudProvider)
 
 
 def message(target: str = PHONE, *, text: str = "Hello Anna", **more: Any) -> Message:
@@ -63,28 +48,5 @@ def kept(fake: FakeMeta, name: str = "a.png", mime: str = "image/png") -> str:
     return pack(media(name, mime), media_id)
 
 
-def play(
-    settings: dict[str, Any],
-    scene: Callable[[WhatsAppCloudDriver], Awaitable[T]],
-    timeout: httpx.Timeout = PATIENT,
-) -> T:
-    """Open an account, let the scene use it, close it."""
-
-    async def whole() -> T:
-        driver: Driver = await WhatsAppCloudProvider(CLOCK, timeout=timeout).open(account(settings))
-        try:
-            return await scene(cast("WhatsAppCloudDriver", driver))
-        finally:
-            await driver.close()
-
-    return asyncio.run(whole())
-
-
 def send(fake: FakeMeta, sent: Message, *script: Scripted, **settings: Any) -> Outcome:
-    """What one message comes to when the fake answers as it is told."""
-
-    async def scene(driver: WhatsAppCloudDriver) -> Outcome:
-        fake.script.extend(script)
-        return await driver.send(sent)
-
-    return play(fake.settings(**settings), scene)
+    return remote.send(WhatsAppCloudProvider, fake, fake.settings(**settings), sent, *script)

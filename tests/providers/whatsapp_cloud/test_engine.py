@@ -13,10 +13,10 @@ from paceline.engine import leases
 from paceline.engine.commands import campaigns, reminders
 from paceline.engine.reminder_spec import ReminderSpec
 from tests.providers.loopback import Scripted
+from tests.providers.remote import PEOPLE
 from tests.providers.whatsapp_cloud.fake import Approved, error, report, reported, signed, value
 from tests.providers.whatsapp_cloud.live import LiveWorld
 
-PEOPLE = [Target(f"+49151123456{number:02}", {"name": f"N{number}"}) for number in range(5)]
 GROUP = "120363041234567890@g.us"
 NOTE = Part("template", template="order_ready", language="en_US", values=(("", "{{ name }}"),))
 
@@ -36,9 +36,7 @@ def test_everybody_gets_the_template_once_with_their_own_name(live: LiveWorld) -
     async def script(world: LiveWorld) -> None:
         world_with(world, concurrency=3)
         world.campaign(targets=PEOPLE, parts=(NOTE,))
-        process = world.lively()
-        await world.until_so(lambda: world.state() == "finished")
-        await process.stop()
+        await world.send_all()
         assert world.counts() == {"sent": 5}
 
     live.play(script)
@@ -57,15 +55,11 @@ def test_the_picture_above_a_template_is_uploaded_once_and_again_when_meta_has_l
     async def script(world: LiveWorld) -> None:
         world_with(world)
         world.fake.templates["order_ready"] = Approved(blanks=1, header="image")
-        media = world.write(
-            lambda tx: tx.media.put("a.png", "image/png", b"PNG", world.clock.now())
-        )
+        media = world.picture()
         for name in ("spring", "summer"):
             part = NOTE._replace(media=media.id)
             world.campaign(targets=PEOPLE, parts=(part,), name=name)
-            process = world.lively()
-            await world.until_so(lambda name=name: world.state(name) == "finished")  # type: ignore[misc]
-            await process.stop()
+            await world.send_all(name)
             assert world.counts(name) == {"sent": 5}
             world.fake.files.clear()
 

@@ -7,8 +7,9 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Driver, Media, Uploaded
 from paceline.providers.whatsapp_cloud.handles import unpack
 from tests.providers.loopback import HTML, Scripted, said
+from tests.providers.remote import CLOCK, HASTY
 from tests.providers.whatsapp_cloud.fake import KEY, FakeMeta, error, no_such
-from tests.providers.whatsapp_cloud.stage import CLOCK, HASTY, file, media, play
+from tests.providers.whatsapp_cloud.stage import file, media, play
 
 K = OutcomeKind
 MIB = 1024 * 1024

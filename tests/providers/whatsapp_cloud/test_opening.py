@@ -9,8 +9,9 @@ from paceline.engine.ports import Driver, Remarking
 from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider, read_settings
 from paceline.providers.whatsapp_cloud.status import ELSEWHERE, STATUSES
 from tests.providers.loopback import HTML, Scripted, running, said
+from tests.providers.remote import CLOCK, HASTY
 from tests.providers.whatsapp_cloud.fake import BUSINESS, KEY, NUMBER, FakeMeta, error, no_such
-from tests.providers.whatsapp_cloud.stage import CLOCK, HASTY, play
+from tests.providers.whatsapp_cloud.stage import play
 
 GOOD = {"access_token": KEY, "phone_number_id": NUMBER}
 

@@ -9,16 +9,9 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Message, Provider, Webhooks
 from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider
 from tests.providers.loopback import said
+from tests.providers.remote import CLOCK
 from tests.providers.whatsapp_cloud.fake import KEY, PHONE, Approved, FakeMeta
-from tests.providers.whatsapp_cloud.stage import (
-    CLOCK,
-    file,
-    kept,
-    message,
-    send,
-    template,
-    with_header,
-)
+from tests.providers.whatsapp_cloud.stage import file, kept, message, send, template, with_header
 
 K = OutcomeKind
 ENVELOPE = {
