@@ -1,6 +1,7 @@
 """An installation on each kind of database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ def installation(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     fresh_sqlite_url: Callable[[], str],
-) -> Installation:
+) -> Iterator[Installation]:
     if request.param == "sqlite":
-        return Installation(tmp_path, fresh_sqlite_url())
-    fresh_postgres_url = request.getfixturevalue("fresh_postgres_url")
-    return Installation(tmp_path, fresh_postgres_url())
+        database = fresh_sqlite_url()
+    else:
+        database = request.getfixturevalue("fresh_postgres_url")()
+    with closing(Installation(tmp_path, database)) as made:
+        yield made

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from paceline.engine.clock import SystemClock
-from paceline.engine.ports import Tx
+from paceline.engine.ports import Store, Tx
 from paceline.engine.queries import campaign_view
 from paceline.providers.sandbox import Effect, read_effects
 from paceline.store.database import open_store
@@ -33,6 +33,7 @@ class Installation:
     def __init__(self, folder: Path, database: str) -> None:
         self.folder = folder
         self.effects_path = folder / "effects.jsonl"
+        self._store: Store | None = None
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PACELINE_")}
         self.env = {
             **kept,
@@ -73,13 +74,14 @@ class Installation:
 
     def look(self, work: Callable[[Tx], T]) -> T:
         """What the database says, read in this process: cheap enough to look often."""
-        clock = SystemClock()
-        store = open_store(self.env["PACELINE_DATABASE"], clock=clock.now)
-        try:
-            with store.read() as tx:
-                return work(tx)
-        finally:
-            store.close()
+        if self._store is None:
+            self._store = open_store(self.env["PACELINE_DATABASE"], clock=SystemClock().now)
+        with self._store.read() as tx:
+            return work(tx)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
 
     def finished(self, name: str) -> bool:
         return self.look(lambda tx: campaign_view(tx, name).campaign.state) == "finished"
