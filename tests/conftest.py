@@ -21,6 +21,17 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with real processes come first: they wait more than they work, and others can work
+    meanwhile. At the end they would be waited for by idle cores."""
+    items.sort(key=lambda item: "processes" not in item.path.parts)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, for whenever one of them waits."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """The address of a running PostgreSQL server, in the form SQLAlchemy takes."""
