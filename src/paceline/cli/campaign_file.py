@@ -199,9 +199,9 @@ def _media(spec: CampaignSpec, folder: Path) -> Iterator[tuple[str, MediaFile]]:
     for step, content in enumerate(spec.contents, start=1):
         within = f"steps[{step}]." if spec.steps else ""
         for number, part in enumerate(content.parts, start=1):
-            if part.media:
+            for name in part.files:
                 try:
-                    yield part.media, read_media(folder / part.media, part.media)
+                    yield name, read_media(folder / name, name)
                 except InputError as error:
-                    key = f"{within}parts[{number}].media"
-                    raise InputError(error.reason, key=key) from None
+                    key = "media" if name == part.media else "attachments"
+                    raise InputError(error.reason, key=f"{within}parts[{number}].{key}") from None

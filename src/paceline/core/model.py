@@ -40,6 +40,13 @@ class Part(NamedTuple):
     language: str = ""
     values: tuple[tuple[str, str], ...] = ()
     """What its blanks are filled with, in order; each with its name, empty where it has none."""
+    attachments: tuple[str, ...] = ()
+    """Files that travel with an e-mail, besides the one it may be about."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the part is sent with, in order."""
+        return self.attachments if self.media is None else (self.media, *self.attachments)
 
     def to_mapping(self) -> dict[str, Any]:
         optional = {
@@ -49,6 +56,7 @@ class Part(NamedTuple):
             "template": self.template,
             "language": self.language,
             "values": [list(value) for value in self.values],
+            "attachments": list(self.attachments),
         }
         return {"kind": self.kind, "text": self.text} | {k: v for k, v in optional.items() if v}
 
@@ -63,6 +71,7 @@ class Part(NamedTuple):
             template=raw.get("template", ""),
             language=raw.get("language", ""),
             values=tuple((name, text) for name, text in raw.get("values", ())),
+            attachments=tuple(raw.get("attachments", ())),
         )
 
 

@@ -228,6 +228,7 @@ def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
         part.template,
         part.language,
         tuple((name, render(text, known)) for name, text in part.values),
+        part.attachments,
     )
 
 

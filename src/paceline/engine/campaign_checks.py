@@ -55,8 +55,15 @@ def check_capabilities(
             f"(it can: {known})",
             key="action",
         )
-    if any(part.media for part in content.parts) and not able.media:
+    if any(part.files for part in content.parts) and not able.media:
         raise InputError(f"{account.provider} cannot send media from {account.name}", key="parts")
+    for number, part in enumerate(content.parts, start=1):
+        if part.attachments and not able.attachments:
+            raise InputError(
+                f"{account.provider} cannot send attachments from {account.name}",
+                key=f"parts[{number}].attachments",
+                hint="Make every file a part of its own: media = …",
+            )
     if action in able.single_part and len(content.parts) > 1:
         raise InputError(f"a {action.replace('_', ' ')} has one part only", key="parts")
     _check_templates(account, content, able, answering)
@@ -97,8 +104,10 @@ def check_steps(account: Account, action: str, steps: int, providers: Providers)
 
 def check_media(tx: Tx, content: Content) -> None:
     for number, part in enumerate(content.parts, start=1):
-        if part.media and tx.media.get(part.media) is None:
-            raise InputError(f"no file '{part.media}' is stored", key=f"parts[{number}].media")
+        for file in part.files:
+            if tx.media.get(file) is None:
+                key = "media" if file == part.media else "attachments"
+                raise InputError(f"no file '{file}' is stored", key=f"parts[{number}].{key}")
 
 
 def longest_text(accounts: Sequence[Account], action: str, providers: Providers) -> int | None:

@@ -223,7 +223,10 @@ class CampaignSpec:
         def stored(content: Content) -> Content:
             return Content(
                 tuple(
-                    part._replace(media=ids[part.media]) if part.media else part
+                    part._replace(
+                        media=ids[part.media] if part.media else None,
+                        attachments=tuple(ids[name] for name in part.attachments),
+                    )
                     for part in content.parts
                 )
             )
@@ -244,7 +247,7 @@ class CampaignSpec:
     @property
     def media(self) -> list[str]:
         """The media files the content names, each once."""
-        return list(dict.fromkeys(part.media for part in self.parts if part.media))
+        return list(dict.fromkeys(name for part in self.parts for name in part.files))
 
     def stored_content(self) -> list[dict[str, Any]]:
         """Every step's parts in one list, as it is kept with the campaign."""

@@ -75,14 +75,14 @@ class Handles:
         upload = self._known.get(media_id)
         return upload.handle if upload is not None and _good(upload, self._clock.now()) else None
 
-    def forget(self, media_id: str | None, handle: str | None) -> None:
+    def forget(self, media_id: str, handle: str) -> None:
         """The provider no longer has this upload: the next message that needs it makes another.
 
         Several messages may have been under way with it. Only the first of their refusals is about
         the handle that is used now, so it says which one it means.
         """
-        upload = None if media_id is None else self._known.get(media_id)
-        if media_id is not None and upload is not None and upload.handle == handle:
+        upload = self._known.get(media_id)
+        if upload is not None and upload.handle == handle:
             del self._known[media_id]
             self._gone.add(media_id)
             log.info("upload is gone", account=self._account.name, media=media_id)

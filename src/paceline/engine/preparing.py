@@ -38,18 +38,30 @@ class Desk:
             rendered = render_part(part, delivery.target, delivery.fields)
         except InputError as error:
             return Outcome(OutcomeKind.REJECTED, str(error))
-        handle: str | None = None
-        made = self.handles.made
-        if part.media is not None:
-            answer = await self.handles.handle_of(part.media, timeout_us)
-            if isinstance(answer, Outcome):
-                return answer
-            handle = answer
-        flight.handle, flight.fresh = handle, self.handles.made > made
-        message = Message(key, delivery.target, delivery.action, rendered, handle)
+        message = Message(key, delivery.target, delivery.action, rendered)
+        flight.handles = ()
+        if part.media is not None or part.attachments:
+            refusal = await self._upload(flight, timeout_us)
+            if refusal is not None:
+                return refusal
+            about = part.media is not None
+            handle, attached = (flight.handles[0] if about else None), flight.handles[about:]
+            message = message._replace(handle=handle, attached=attached)
         if self._driver.capabilities.resolves:
             return await self._addressed(flight, message, timeout_us)
         return message
+
+    async def _upload(self, flight: Flight, timeout_us: int) -> Outcome | None:
+        """Give the flight the handles of its files; an outcome where one of them cannot be had."""
+        files, handles, made = flight.content.parts[flight.part].files, [], self.handles.made
+        for media_id in files:
+            answer = await self.handles.handle_of(media_id, timeout_us)
+            if isinstance(answer, Outcome):
+                return answer
+            handles.append(answer)
+        flight.handles = tuple(handles)
+        flight.fresh = self.handles.made - made == len(set(files))
+        return None
 
     async def _addressed(self, flight: Flight, message: Message, timeout_us: int) -> Message:
         """Looked up once per flight, however many parts it has."""

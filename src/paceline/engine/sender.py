@@ -319,8 +319,11 @@ class Sender:
         memory, settled = self._memory, self._settled(flight, outcome, at)
         memory.usage = settled.usage
         self._outbox.add(settled)
-        if flight.handle is not None and outcome.handle_gone:
-            self._desk.handles.forget(flight.content.parts[flight.part].media, flight.handle)
+        if outcome.handle_gone:
+            # Which of several files is gone is not said, so all of them are uploaded again.
+            files = flight.content.parts[flight.part].files
+            for media_id, handle in zip(files, flight.handles, strict=True):
+                self._desk.handles.forget(media_id, handle)
         if settled.settlement.state is DeliveryState.SENDING:
             flight.part += 1
             flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)

@@ -51,10 +51,10 @@ class Flight:
     started_at: Instant | None = None
     left: bool = False
     """Whether its call did not end when it was called off, and lives on."""
-    handle: str | None = None
-    """The provider's handle of the media that the part was sent with."""
+    handles: tuple[str, ...] = ()
+    """The provider's handles of the files that the part was sent with."""
     fresh: bool = False
-    """Whether that handle was made for this very attempt."""
+    """Whether all of them were made for this very attempt."""
     address: str | None = None
     """The target as the provider takes it, where it had to be looked up."""
     unreachable: Outcome | None = None
@@ -74,7 +74,7 @@ class Flight:
         Nobody's message was refused, so it is tried again at once and costs no rung. That cannot go
         on for ever: one that was made just now and is gone as well is refused for good.
         """
-        return outcome.handle_gone and self.handle is not None and not self.fresh
+        return outcome.handle_gone and bool(self.handles) and not self.fresh
 
     def sparing(self, policy: Policy, now: Instant) -> Sparing | None:
         """How often its recipient may be written to, where that is limited; an answer may always be

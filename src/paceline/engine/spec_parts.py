@@ -12,8 +12,9 @@ from paceline.core.template import variables
 from paceline.engine.spec_values import duration_of, refuse_unknown
 
 TEXT_KEYS = ("text", "subject", "html", "media", "caption")
+ATTACHMENTS = "attachments"
 TEMPLATE_KEYS = ("template", "language", "values")
-PART_KEYS = (*TEXT_KEYS, *TEMPLATE_KEYS)
+PART_KEYS = (*TEXT_KEYS, ATTACHMENTS, *TEMPLATE_KEYS)
 STEP_KEYS = ("after", "parts")
 
 
@@ -82,6 +83,7 @@ def _part(entry: Mapping[str, Any]) -> Part:
             raise InputError("must be a text", key=key)
         if key != "media":
             variables(value)
+    attachments = tuple(_file_names(entry.get(ATTACHMENTS, [])))
     if texts["media"]:
         if texts["text"] and texts["caption"]:
             raise InputError("a media part has a caption or a text, not both", key="caption")
@@ -91,17 +93,33 @@ def _part(entry: Mapping[str, Any]) -> Part:
             subject=texts["subject"],
             html=texts["html"],
             media=texts["media"],
+            attachments=attachments,
         )
     if texts["caption"]:
         raise InputError("only a media part has a caption", key="caption")
     if not texts["text"] and not texts["html"]:
         raise InputError("needs a text or a media file", key="text")
-    return Part("text", text=texts["text"], subject=texts["subject"], html=texts["html"])
+    return Part(
+        "text",
+        text=texts["text"],
+        subject=texts["subject"],
+        html=texts["html"],
+        attachments=attachments,
+    )
+
+
+def _file_names(raw: object) -> Iterable[str]:
+    if not isinstance(raw, list):
+        raise InputError("must be a list of files", key=ATTACHMENTS, hint='As in ["offer.pdf"]')
+    for number, name in enumerate(raw, start=1):
+        if not isinstance(name, str) or not name:
+            raise InputError("must be a file", key=f"{ATTACHMENTS}[{number}]")
+        yield name
 
 
 def _template(entry: Mapping[str, Any]) -> Part:
     """A text that the provider has; a file beside it is what it shows above the text."""
-    for key in TEXT_KEYS:
+    for key in (*TEXT_KEYS, ATTACHMENTS):
         if key in entry and key != "media":
             raise InputError("a template has its own text", key=key, hint="Fill its blanks: values")
     for key in ("template", "language"):

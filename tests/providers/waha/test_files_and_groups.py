@@ -56,10 +56,10 @@ def test_a_file_that_waha_never_takes_is_not_even_kept(
 def test_the_files_that_were_used_last_are_kept() -> None:
     files = Files(most=100)
     for name in "abc":
-        files.put(Media(name, name, "text/plain", 30), b"x" * 30)
+        files.take(Media(name, name, "text/plain", 30), b"x" * 30)
         assert files.get("a") is not None
     assert files.get("b") is None and files.get("c") is not None
-    files.put(Media("d", "d", "text/plain", 300), b"x" * 300)
+    files.take(Media("d", "d", "text/plain", 300), b"x" * 300)
     assert files.get("d") is not None, "one is kept whatever its size"
     assert files.get("a") is None and files.get("c") is None
 
@@ -67,8 +67,8 @@ def test_the_files_that_were_used_last_are_kept() -> None:
 def test_the_same_file_twice_is_kept_once() -> None:
     files = Files(most=100)
     for _ in range(5):
-        assert files.put(Media("a", "a", "text/plain", 60), b"x" * 60) == "a"
-    assert files.put(Media("b", "b", "text/plain", 10), b"x" * 10) == "b"
+        assert files.take(Media("a", "a", "text/plain", 60), b"x" * 60) == "a"
+    assert files.take(Media("b", "b", "text/plain", 10), b"x" * 10) == "b"
     assert files.get("a") is not None and files.get("b") is not None
 
 

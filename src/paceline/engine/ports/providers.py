@@ -19,6 +19,8 @@ class Capabilities:
     channel: str
     actions: frozenset[str]
     media: bool = False
+    attachments: bool = False
+    """Whether a message may have several files; else there is one, and it is the message."""
     groups: bool = False
     receipts: bool = False
     templates: bool = False
@@ -46,6 +48,8 @@ class Message(NamedTuple):
     part: Part
     handle: str | None = None
     """The provider's handle of the part's media, from an earlier upload."""
+    attached: tuple[str, ...] = ()
+    """The handles of its attachments, in the part's order."""
 
 
 Finding = Literal["present", "absent", "unclear"]

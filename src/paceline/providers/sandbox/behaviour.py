@@ -149,11 +149,18 @@ def _fault(
     """What is wrong with the message itself, which no retry can mend."""
     if message.action not in actions:
         return _answer(OutcomeKind.REJECTED, f"there is no action {message.action!r}", "action")
-    if message.part.kind != "media" and message.part.media is None:
+    part = message.part
+    about_a_file = part.kind == "media" or part.media is not None
+    if not about_a_file and not part.attachments:
         return None
-    handle = message.handle
-    if handle is None:
+    missing = about_a_file and message.handle is None
+    if missing or len(message.attached) != len(part.attachments):
         return _answer(OutcomeKind.REJECTED, "the file was never uploaded", "media-missing")
+    handles = message.attached if message.handle is None else (message.handle, *message.attached)
+    return next((fault for one in handles if (fault := _lapsed(one, memory, now))), None)
+
+
+def _lapsed(handle: str, memory: Memory, now: Instant) -> Outcome | None:
     if handle not in memory.handles:
         text = f"this account has no upload {handle!r}"
         return _answer(OutcomeKind.REJECTED, text, "media-unknown")

@@ -42,6 +42,7 @@ class SandboxProvider:
         channel=NAME,
         actions=ACTIONS,
         media=True,
+        attachments=True,
         groups=True,
         templates=True,
         finds=True,

@@ -116,7 +116,7 @@ class WahaDriver(HttpDriver):
         if len(content) > LARGEST_FILE:
             size, most = len(content) / 2**20, LARGEST_FILE // 2**20
             return refusal("media", f"{media.name} has {size:.1f} MiB, and WAHA takes {most}")
-        return Uploaded(self._files.put(media, content))
+        return Uploaded(self._files.take(media, content))
 
     # ------------------------------------------------------------------ asking
 
