@@ -10,6 +10,7 @@ from __future__ import annotations
 import structlog
 
 from paceline.core.errors import InputError
+from paceline.core.model import Part
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.core.template import render_part
 from paceline.engine.drivers import LazyDriver, within_time
@@ -41,27 +42,27 @@ class Desk:
         message = Message(key, delivery.target, delivery.action, rendered)
         flight.handles = ()
         if part.media is not None or part.attachments:
-            refusal = await self._upload(flight, timeout_us)
-            if refusal is not None:
-                return refusal
-            about = part.media is not None
-            handle, attached = (flight.handles[0] if about else None), flight.handles[about:]
-            message = message._replace(handle=handle, attached=attached)
+            handles = await self._upload(flight, part, timeout_us)
+            if isinstance(handles, Outcome):
+                return handles
+            flight.handles = tuple(handles)
+            message = _with_files(message, flight.handles)
         if self._driver.capabilities.resolves:
             return await self._addressed(flight, message, timeout_us)
         return message
 
-    async def _upload(self, flight: Flight, timeout_us: int) -> Outcome | None:
-        """Give the flight the handles of its files; an outcome where one of them cannot be had."""
-        files, handles, made = flight.content.parts[flight.part].files, [], self.handles.made
+    async def _upload(
+        self, flight: Flight, part: Part, timeout_us: int
+    ) -> list[str] | Outcome:
+        """The handles of the part's files; an outcome where one of them cannot be had."""
+        files, handles, made = part.files, list[str](), self.handles.made
         for media_id in files:
             answer = await self.handles.handle_of(media_id, timeout_us)
             if isinstance(answer, Outcome):
                 return answer
             handles.append(answer)
-        flight.handles = tuple(handles)
         flight.fresh = self.handles.made - made == len(set(files))
-        return None
+        return handles
 
     async def _addressed(self, flight: Flight, message: Message, timeout_us: int) -> Message:
         """Looked up once per flight, however many parts it has."""
@@ -86,3 +87,9 @@ class Desk:
             # Nothing was sent, so there is nothing to be in doubt of, and nothing was accepted.
             return transient(answer.reason, answer.code)
         return answer
+
+
+def _with_files(message: Message, handles: tuple[str, ...]) -> Message:
+    if message.part.media is None:
+        return message._replace(attached=handles)
+    return message._replace(handle=handles[0], attached=handles[1:])

@@ -48,6 +48,7 @@ from paceline.engine.ports.providers import (
     Providers,
     Remarking,
     Resolver,
+    Thread,
     Uploaded,
 )
 from paceline.engine.ports.records import (
@@ -163,6 +164,7 @@ __all__ = [
     "Store",
     "Suppression",
     "Suppressions",
+    "Thread",
     "Told",
     "Tx",
     "Undelivered",

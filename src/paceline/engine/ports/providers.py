@@ -35,8 +35,21 @@ class Capabilities:
     """How many characters the text of an action may have, where the provider sets a limit."""
     exclusive: bool = False
     """Whether an account can be open in one place only: a second one throws out the first."""
+    threads: bool = False
+    """Whether a message can go on with an earlier one, so that people find both together."""
+    unsubscribes: bool = False
+    """Whether a message carries an address at which people can unsubscribe."""
     single_part: frozenset[str] = frozenset()
     """Actions that are made once per target: there is no second part to them."""
+
+
+class Thread(NamedTuple):
+    """The messages of the same campaign that a person got before this one."""
+
+    keys: tuple[str, ...]
+    """Of their first parts, the oldest first."""
+    subject: str
+    """Of the first one, as that person got it."""
 
 
 class Message(NamedTuple):
@@ -50,6 +63,10 @@ class Message(NamedTuple):
     """The provider's handle of the part's media, from an earlier upload."""
     attached: tuple[str, ...] = ()
     """The handles of its attachments, in the part's order."""
+    thread: Thread | None = None
+    """What it goes on with, where it follows earlier messages to the same person."""
+    unsubscribe: str = ""
+    """The address where whoever gets it can unsubscribe; empty where there is none."""
 
 
 Finding = Literal["present", "absent", "unclear"]
