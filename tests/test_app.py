@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.commands.accounts import NewAccount
+from paceline.engine.unsubscribing import base_url_of, ensure_links
 from paceline.providers.sandbox import read_effects
 from paceline.store.database import open_store
 
@@ -201,3 +203,45 @@ def test_the_service_outlives_a_database_that_goes_away(
         asyncio.run(live(app))
     admin.dispose()
     assert len(read_effects(settings.effects_path)) == 1
+
+
+# ---------------------------------------------------------------------- unsubscribing
+
+
+def test_one_click_over_http_is_in_force_for_the_next_message(settings: Settings) -> None:
+    """A real POST to a running service; a GET before it, as scanners make it, does nothing."""
+    reached = replace(settings, base_url="https://mail.example.com")
+
+    async def scene(app: App) -> None:
+        delivery_id = send(app, "anna@example.com")
+        with app.store.write() as tx:
+            links = ensure_links(tx)
+        assert links is not None
+        path = links.of(delivery_id).removeprefix("https://mail.example.com")
+        async with served(app) as client:
+            assert (await client.get(path)).status_code == 200
+            assert not is_suppressed(app)
+            answer = await client.post(path, data={"List-Unsubscribe": "One-Click"})
+            assert answer.status_code == 200
+            assert is_suppressed(app)
+            assert (await client.post(f"{path}x")).status_code == 404
+
+    def is_suppressed(app: App) -> bool:
+        with app.store.read() as tx:
+            return tx.suppressions.has("anna@example.com")
+
+    with open_app(reached, sends=True) as app:
+        asyncio.run(scene(app))
+
+
+def test_how_the_outside_reaches_us_is_told_to_every_process(settings: Settings) -> None:
+    def told(**said: object) -> str:
+        sends = bool(said.pop("sends", False))
+        with open_app(replace(settings, **said), sends=sends) as app, app.store.read() as tx:  # type: ignore[arg-type]
+            return base_url_of(tx)
+
+    assert told() == ""
+    assert told(base_url="https://a.example") == "https://a.example"
+    assert told() == "https://a.example", "a command that was told nothing takes nothing back"
+    assert told(base_url="https://b.example") == "https://b.example"
+    assert told(sends=True) == ""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from paceline.config import Settings
-from paceline.core.errors import InputError, StoreError
+from paceline.core.errors import InputError
 from paceline.core.instants import MILLISECOND
 from paceline.core.webhooks import Webhook
 from paceline.engine.catalogue import Catalogue, apply_catalogue
@@ -30,8 +30,15 @@ from paceline.engine.commands.accounts import House
 from paceline.engine.courier import Courier
 from paceline.engine.journal import GroupJournal, ThreadRunner
 from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
+from paceline.engine.readiness import Readiness
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
 from paceline.engine.teller import Teller
+from paceline.engine.unsubscribing import (
+    UnsubscribeDesk,
+    base_url_of,
+    ensure_links,
+    set_base_url,
+)
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
 from paceline.providers.unipile import UnipileProvider
@@ -57,8 +64,6 @@ SWITCH_S = 0.0002
 GC_THRESHOLDS = (50_000, 20, 50)
 TELLING_SECONDS = 5
 """How long a stop waits for alerts and events that are being told."""
-PROBE_SECONDS = 2
-"""How long the database may take to prove that it is there."""
 
 AT_ONCE = (
     "paceline: stopped at once; messages under way are in doubt now, and whoever takes up their "
@@ -133,6 +138,7 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     store = open_store(settings.database, clock=clock.now)
     try:
         ensure_instance(store)
+        _note_base_url(store, settings.base_url, serves=sends)
         with _effects(settings, sends=sends) as effects:
             registry = Registry(
                 [
@@ -164,6 +170,16 @@ def _effects(settings: Settings, *, sends: bool) -> Iterator[FileEffects | Memor
         yield effects
 
 
+def _note_base_url(store: Store, base_url: str, *, serves: bool) -> None:
+    """Let every process know how the outside reaches this service. Only one that serves can say
+    that it is not reached at all any more: a command may just have been given no settings."""
+    with store.read() as tx:
+        known = base_url_of(tx)
+    if base_url != known and (base_url or serves):
+        with store.write() as tx:
+            set_base_url(tx, base_url)
+
+
 def ensure_instance(store: Store) -> str:
     """The installation's own name, part of every provider key: given once, never changed."""
     with store.read() as tx:
@@ -181,41 +197,6 @@ def ensure_instance(store: Store) -> str:
     return str(found)
 
 
-class Readiness:
-    """Whether this process can work: what ``/readyz`` answers."""
-
-    def __init__(self, journal: Journal, supervisor: Supervisor, stop: asyncio.Event) -> None:
-        self._journal = journal
-        self._supervisor = supervisor
-        self._stop = stop
-        self._asking: asyncio.Future[str | None] | None = None
-
-    async def __call__(self) -> list[str]:
-        reasons = []
-        if self._stop.is_set():
-            reasons.append("this process is stopping")
-        elif not self._supervisor.healthy:
-            reasons.append("this process holds no lease under which it may send")
-        missing = await self._database()
-        return [*reasons, missing] if missing else reasons
-
-    async def _ask(self) -> str | None:
-        try:
-            await self._journal.read(lambda tx: tx.settings.stopped())
-        except StoreError as error:
-            return str(error)
-        return None
-
-    async def _database(self) -> str | None:
-        # One question at a time: a database that hangs must not eat up the readers' threads.
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._ask())
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._asking), PROBE_SECONDS)
-        except TimeoutError:
-            return "the database does not answer"
-
-
 async def serve(
     app: App, *, stop: asyncio.Event, serving: Callable[[str], None] = lambda url: None
 ) -> None:
@@ -225,6 +206,7 @@ async def serve(
     """
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer, listen, make_api
+    from paceline.api.unsubscribe import add_unsubscribing
 
     settings = app.settings
     observer = PrometheusObserver()
@@ -244,7 +226,11 @@ async def serve(
         await _update_policies(app, journal)
         supervisor = _supervisor(app, journal, observer)
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
-        http = HttpServer(make_api(observer, Readiness(journal, supervisor, stop)), bound)
+        api = make_api(observer, Readiness(journal, supervisor, stop))
+        links = await journal.write(ensure_links)
+        if links is not None:
+            add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
+        http = HttpServer(api, bound)
         tellers: list[Teller | Courier] = [teller, *_couriers(app, journal)]
         await _run(app, supervisor, tellers, http, stop, serving)
     finally:

@@ -55,6 +55,7 @@ class EventKind(StrEnum):
     SIGNALS_CHANGED = "signals.changed"
     AUDIENCE_REMOVED = "audience.removed"
     CONTACT_ERASED = "contact.erased"
+    RECIPIENT_UNSUBSCRIBED = "recipient.unsubscribed"
     WEBHOOK_SKIPPED = "webhook.skipped"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
@@ -139,6 +140,10 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         _K.SIGNALS_CHANGED: Described("the table of signals was changed", ("signals",)),
         _K.AUDIENCE_REMOVED: Described("an audience was removed", ("audience",)),
         _K.CONTACT_ERASED: Described("a person was erased", ("deliveries", "cancelled")),
+        _K.RECIPIENT_UNSUBSCRIBED: Described(
+            "somebody followed the link in a message, and is not written to any more",
+            ("delivery",),
+        ),
         _K.WEBHOOK_SKIPPED: Described(
             "a webhook has not taken an event for a day, and it was given up",
             ("webhook", "event", "kind", "problem"),

@@ -214,11 +214,17 @@ def _pieces(template: Template, fields: Mapping[str, str]) -> Iterator[str]:
     return template.root_render_func(context)
 
 
-def render_part(part: Part, address: str, fields: Mapping[str, str]) -> Part:
+TARGET = "target"
+UNSUBSCRIBE = "unsubscribe_url"
+OURS = frozenset({TARGET, UNSUBSCRIBE})
+"""What every template may say without a column of that name."""
+
+
+def render_part(part: Part, address: str, fields: Mapping[str, str], unsubscribe: str = "") -> Part:
     """A part with its templates filled in for one target."""
     if "{" not in part.text and not part.subject and not part.html and not part.values:
         return part
-    known = {**fields, "target": address}
+    known = {**fields, TARGET: address, UNSUBSCRIBE: unsubscribe}
     return Part(
         part.kind,
         render(part.text, known),
@@ -239,8 +245,16 @@ def _one_line(text: str) -> str:
 
 def content_variables(content: Content) -> frozenset[str]:
     """Every field the content's templates need from a target."""
-    found = frozenset[str]().union(*(variables(source) for source in _sources(content)))
-    return found - {"target"}
+    return _all_variables(content) - OURS
+
+
+def links_to_unsubscribe(content: Content) -> bool:
+    """Whether the content itself says where one can unsubscribe."""
+    return UNSUBSCRIBE in _all_variables(content)
+
+
+def _all_variables(content: Content) -> frozenset[str]:
+    return frozenset[str]().union(*(variables(source) for source in _sources(content)))
 
 
 def _sources(content: Content) -> Iterator[str]:

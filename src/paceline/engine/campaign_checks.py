@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from paceline.core.errors import InputError, NotFoundError
 from paceline.core.model import Content, Target
 from paceline.core.policy import Policy
-from paceline.core.template import content_variables, render_part
+from paceline.core.template import content_variables, links_to_unsubscribe, render_part
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.ports import Account, Capabilities, Providers, Tx
 from paceline.engine.routes import route_of
+from paceline.engine.unsubscribing import base_url_of
 
 
 def account_named(tx: Tx, name: str) -> Account:
@@ -99,6 +100,15 @@ def check_steps(account: Account, action: str, steps: int, providers: Providers)
             "can follow it",
             key="steps",
             hint="Send what follows as a campaign of its own, with action = 'message'",
+        )
+
+
+def check_links(tx: Tx, content: Content) -> None:
+    if links_to_unsubscribe(content) and not base_url_of(tx):
+        raise InputError(
+            "says unsubscribe_url, and nobody has said how the outside reaches this service",
+            key="parts",
+            hint='Set base_url = "https://…" in paceline.toml',
         )
 
 

@@ -12,6 +12,7 @@ from paceline.engine.observe import Observer
 from paceline.engine.pooling import Claims
 from paceline.engine.ports import Clock, Journal
 from paceline.engine.starts import Starts
+from paceline.engine.unsubscribing import Links
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class LaneContext:
     """Calls of this process that were given up and live on."""
     starts: Starts = field(default_factory=Starts)
     """Which accounts are about to send the first message of a firing."""
+    links: Links | None = None
+    """How people can unsubscribe; None where nobody has said how the outside reaches us."""
     claims: Claims = field(default_factory=Claims)
     """What the lanes of this process are about to take of what is nobody's."""
 

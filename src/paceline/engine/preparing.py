@@ -7,15 +7,18 @@ paced as the send that it stands in for, or a list of bad names would be looked 
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 
 from paceline.core.errors import InputError
-from paceline.core.model import Part
+from paceline.core.model import Content, Part
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.core.template import render_part
+from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.media import Handles
-from paceline.engine.ports import Account, Clock, Journal, Message
+from paceline.engine.ports import Account, Delivery, Message, Thread, Tx
 from paceline.engine.settling import Flight
 
 log = structlog.get_logger("paceline.lane")
@@ -24,19 +27,18 @@ log = structlog.get_logger("paceline.lane")
 class Desk:
     """Where the messages of one account are made ready, for as long as its lane runs."""
 
-    def __init__(
-        self, account: Account, driver: LazyDriver, journal: Journal, clock: Clock
-    ) -> None:
+    def __init__(self, account: Account, driver: LazyDriver, context: LaneContext) -> None:
         self._account = account
         self._driver = driver
-        self.handles = Handles(account, driver, journal, clock)
+        self._context = context
+        self.handles = Handles(account, driver, context.journal, context.clock)
 
     async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
         """The next part of a flight as a message; an outcome if it can never become one, or not
         now. Whom it is for may turn out to be ``flight.unreachable``."""
         delivery, part = flight.delivery, flight.content.parts[flight.part]
         try:
-            rendered = render_part(part, delivery.target, delivery.fields)
+            rendered = render_part(part, delivery.target, delivery.fields, self._link(flight))
         except InputError as error:
             return Outcome(OutcomeKind.REJECTED, str(error))
         message = Message(key, delivery.target, delivery.action, rendered)
@@ -47,13 +49,30 @@ class Desk:
                 return handles
             flight.handles = tuple(handles)
             message = _with_files(message, flight.handles)
-        if self._driver.capabilities.resolves:
+        able = self._driver.capabilities
+        if able.unsubscribes:
+            message = message._replace(unsubscribe=self._link(flight))
+        if able.threads and delivery.step > 1:
+            message = message._replace(thread=await self._thread(flight))
+        if able.resolves:
             return await self._addressed(flight, message, timeout_us)
         return message
 
-    async def _upload(
-        self, flight: Flight, part: Part, timeout_us: int
-    ) -> list[str] | Outcome:
+    def _link(self, flight: Flight) -> str:
+        """Where the recipient can unsubscribe. Whoever is answered is on no list."""
+        links, delivery = self._context.links, flight.delivery
+        if links is None or flight.ask.reply:
+            return ""
+        return links.of(delivery.id)
+
+    async def _thread(self, flight: Flight) -> Thread:
+        """What the person got before, by the names that the provider was told for it."""
+        delivery, context = flight.delivery, self._context
+        ids, content = await context.journal.read(partial(_before, delivery=delivery))
+        first = render_part(content.parts[0], delivery.target, delivery.fields)
+        return Thread(tuple(context.key(one, 0) for one in ids), first.subject)
+
+    async def _upload(self, flight: Flight, part: Part, timeout_us: int) -> list[str] | Outcome:
         """The handles of the part's files; an outcome where one of them cannot be had."""
         files, handles, made = part.files, list[str](), self.handles.made
         for media_id in files:
@@ -87,6 +106,11 @@ class Desk:
             # Nothing was sent, so there is nothing to be in doubt of, and nothing was accepted.
             return transient(answer.reason, answer.code)
         return answer
+
+
+def _before(tx: Tx, delivery: Delivery) -> tuple[list[int], Content]:
+    campaign = tx.campaigns.get(tx.runs.get(delivery.run_id).campaign_id)
+    return tx.steps.before(delivery.id), Content.from_list(campaign.content)
 
 
 def _with_files(message: Message, handles: tuple[str, ...]) -> Message:

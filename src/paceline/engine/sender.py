@@ -58,7 +58,7 @@ class Sender:
         self._lease = lease
         self._rng = rng
         self._tell_landed = landed
-        self._desk = Desk(memory.account, driver, context.journal, context.clock)
+        self._desk = Desk(memory.account, driver, context)
         self._flights: dict[int, Flight] = {}
         self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)

@@ -51,6 +51,7 @@ from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Provi
 from paceline.engine.running import Running
 from paceline.engine.starts import FIRE_CONCURRENCY, Starts
 from paceline.engine.taking import Taking
+from paceline.engine.unsubscribing import ensure_links
 
 log = structlog.get_logger("paceline.supervisor")
 
@@ -165,7 +166,9 @@ class Supervisor:
             await self._wait(await self._poll(), self._nudge)
 
     async def _join(self) -> None:
-        instance = await self._journal.write(lambda tx: str(tx.settings.get("instance")))
+        instance, links = await self._journal.write(
+            lambda tx: (str(tx.settings.get("instance")), ensure_links(tx))
+        )
         await self._lease.join()
         self._context = LaneContext(
             journal=self._journal,
@@ -175,6 +178,7 @@ class Supervisor:
             instance=instance,
             park_after_us=self._options.park_after_us,
             starts=Starts(self._options.fire_concurrency),
+            links=links,
         )
 
     async def _until_renewal(self) -> None:

@@ -41,6 +41,14 @@ FROM (
 ) AS p
 WHERE deliveries.id = p.id AND (p.before_id IS NOT NULL OR p.awaited <> deliveries.awaited)
 """)
+_BEFORE = text("""
+WITH RECURSIVE earlier (id, after_id, step) AS (
+    SELECT id, after_id, step FROM deliveries WHERE id = :id
+    UNION ALL
+    SELECT d.id, d.after_id, d.step FROM deliveries AS d JOIN earlier AS e ON d.id = e.after_id
+)
+SELECT id FROM earlier WHERE id <> :id ORDER BY step
+""")
 _SETTLED = f"""
 SELECT id FROM deliveries WHERE run_id = :run_id AND {AWAITED} ORDER BY id LIMIT :most {{locked}}
 """
@@ -134,6 +142,9 @@ _WAITING = Prepared(lambda _: _waiting())
 
 
 class Steps(Subject):
+    def before(self, delivery_id: int) -> list[int]:
+        return [row[0] for row in self._connection.execute(_BEFORE, {"id": delivery_id})]
+
     def link(self, run_id: int) -> None:
         self._context.unhurried()
         self._connection.execute(_LINK, {"run_id": run_id})

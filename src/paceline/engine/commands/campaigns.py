@@ -19,6 +19,7 @@ from paceline.engine.campaign_checks import (
     account_named,
     check_addresses,
     check_capabilities,
+    check_links,
     check_media,
     check_room,
     check_steps,
@@ -115,6 +116,7 @@ def check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Prov
             check_capabilities(account, spec.action, content, providers)
             check_room(account, spec.action, content)
         check_media(tx, content)
+        check_links(tx, content)
         check_variables(content, targets, longest)
 
 
@@ -268,6 +270,7 @@ def send_direct(
         if needed:
             raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
         check_media(tx, content)
+        check_links(tx, content)
         if problem := route_of([account], action, providers).problem(canonical(target)):
             raise InputError(f"{target.strip()} {problem}", key="target")
         longest = longest_text([account], action, providers)

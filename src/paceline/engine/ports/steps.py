@@ -21,6 +21,10 @@ class Steps(Protocol):
         one step earlier."""
         ...
 
+    def before(self, delivery_id: int) -> list[int]:
+        """The messages that a delivery follows, the first one first."""
+        ...
+
     def waiting(self) -> list[int]:
         """Running runs in which something was settled that a later step has not been told of."""
         ...
