@@ -30,9 +30,17 @@ def test_adding_and_removing(accounts: CommandLine) -> None:
     assert list(listed(accounts)) == ["+4915112345678"]
 
 
+def test_a_whole_domain(accounts: CommandLine) -> None:
+    assert accounts.ok("suppress", "add", "@Example.COM").out == "@example.com is suppressed\n"
+    assert list(listed(accounts)) == ["@example.com"]
+    assert "@example.com" in accounts.ok("contact", "show", "anna@example.com").out
+    assert "may be written to again" in accounts.ok("suppress", "remove", "@EXAMPLE.com").out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("add", "@example"), "'@example' is no domain. Write it like @example.com"),
         (("add", "anna", "--kind", "email"), "'anna' is not an e-mail address"),
         (("add", "anna", "--kind", "mail"), "'mail' is no kind of address"),
         (("add", "a\nb"), "the address has a control character in it"),

@@ -9,10 +9,13 @@ from paceline.core.address import (
     ERASED,
     KINDS,
     canonical,
+    entries_for,
     guess_kind,
+    is_domain,
     known_kind,
     known_region,
     normalise,
+    normalise_domain,
 )
 from paceline.core.errors import InputError
 
@@ -120,3 +123,27 @@ def test_the_short_way_agrees_with_the_long_one(text: str) -> None:
     else:
         assert normalise("email", text) == expected
         assert normalise("email", text.upper()) == expected, "capitals make no other person"
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        ("@Example.COM", "@example.com"),
+        (" @mail.example.co.uk ", "@mail.example.co.uk"),
+        ("@xn--mller-kva.de", "@müller.de"),
+        ("@Müller.de", "@müller.de"),
+    ],
+)
+def test_a_domain_has_one_spelling(written: str, spelled: str) -> None:
+    assert is_domain(written) and normalise_domain(written) == spelled
+
+
+@pytest.mark.parametrize("written", ["@", "@nodots", "@a b.com", "@x@y.com", "@-.com", "@.com"])
+def test_what_is_no_domain_is_refused(written: str) -> None:
+    with pytest.raises(InputError, match=r"is no domain\. Write it like @example.com"):
+        normalise_domain(written)
+
+
+def test_an_address_is_covered_by_itself_and_by_its_domain() -> None:
+    assert entries_for("ann@example.com") == ("ann@example.com", "@example.com")
+    assert entries_for("+4915112345678") == ("+4915112345678",)

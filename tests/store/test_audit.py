@@ -84,6 +84,10 @@ def test_an_intent_after_the_suppression_is_found(scene: Scene) -> None:
         tx.suppressions.remove(target)
         tx.suppressions.add(target, "before", "operator", T0 - 1)
         assert tx.audit.suppressed_after() == [(delivery_id, T0, T0 - 1)]
+        tx.suppressions.remove(target)
+        tx.suppressions.add("@" + target.partition("@")[2], "all of them", "operator", T0 - 2)
+        tx.suppressions.add("@elsewhere.example", "others", "operator", T0 - 2)
+        assert tx.audit.suppressed_after() == [(delivery_id, T0, T0 - 2)]
 
 
 def test_impossible_shapes_are_found(fresh_scene: Scene) -> None:

@@ -54,6 +54,13 @@ def _suppress(scene: Scene, lane: Lane, run_id: int, delivery_id: int) -> None:
         tx.suppressions.add(target, "asked", "operator", T0)
 
 
+def _suppress_domain(scene: Scene, lane: Lane, run_id: int, delivery_id: int) -> None:
+    _, _, domain = scene.get(delivery_id).target.partition("@")
+    with scene.store.write() as tx:
+        tx.settings.fence()
+        tx.suppressions.add(f"@{domain}", "asked", "operator", T0)
+
+
 def _pause_run(scene: Scene, lane: Lane, run_id: int, delivery_id: int) -> None:
     with scene.store.write() as tx:
         tx.runs.move(run_id, "pause", at=T0)
@@ -97,6 +104,7 @@ def _give_back(scene: Scene, lane: Lane, run_id: int, delivery_id: int) -> None:
         (_touch, True),
         (_stop, True),
         (_suppress, True),
+        (_suppress_domain, True),
         (_pause_run, True),
         (_pause_account, True),
         (_suspend_account, True),
@@ -127,6 +135,7 @@ def test_each_guard_alone_refuses_a_start(scene: Scene, break_guard: Breaking, h
         (_expire, False),
         (_stop, False),
         (_suppress, False),
+        (_suppress_domain, False),
         # A delivery that has started finishes.
         (_touch, True),
         (_pause_run, True),

@@ -228,3 +228,32 @@ def _reads_by(scene: Scene, query: str, values: tuple[int, ...], *indexes: str) 
 def _ids(scene: Scene, run_id: int) -> list[int]:
     with scene.store.read() as tx:
         return [delivery.id for delivery in tx.deliveries.page(run_id=run_id)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "target", "suppressed"),
+    [
+        ("@example.com", "ann@example.com", True),
+        ("@example.com", "ann@mail.example.com", False),
+        ("@example.com", "ann@example.com.au", False),
+        ("@example.com", "+4915112345678", False),
+        ("@example.com", "example.com", False),
+        ("@müller.example", "änn@müller.example", True),
+        ("ann@example.com", "ben@example.com", False),
+        ("+4915112345678", "+4915112345678", True),
+    ],
+)
+def test_people_are_suppressed_by_themselves_or_with_their_domain(
+    fresh_scene: Scene, entry: str, target: str, suppressed: bool
+) -> None:
+    scene = fresh_scene
+    account_id, run_id = scene.account(), scene.run()
+    delivery_id = scene.delivery(run_id, account_id, target=target)
+    with scene.store.write() as tx:
+        tx.suppressions.add(entry, "asked", "operator", T0)
+    with scene.store.read() as tx:
+        (read,) = tx.path.due(account_id, run_id, T0, 5)
+        assert read.suppressed is suppressed
+        assert tx.deliveries.get(delivery_id).suppressed is suppressed
+        assert tx.waiting.suppressed([target, "x@y.example"]) == ({target} if suppressed else set())
+        assert tx.suppressions.covers(target) is suppressed

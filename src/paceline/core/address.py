@@ -7,6 +7,9 @@ An e-mail address is written in lower case as a whole. By the letter of its stan
 the @ could tell Anna from anna; no mail house does, and to write to "Anna@" although "anna@" asked
 not to be written to would be worse than anything that could be gained. A phone number is written as
 E.164, ``+4915112345678``. Whether an address exists is not asked here: that would take the network.
+
+The libraries that know phone numbers and unusual e-mail addresses are loaded where they are needed,
+because nearly everything imports this module, and few commands meet an address.
 """
 
 from __future__ import annotations
@@ -16,9 +19,6 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal, get_args
 from urllib.parse import unquote
-
-import phonenumbers
-from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 
 from paceline.core.errors import InputError
 from paceline.core.nearest import did_you_mean
@@ -109,6 +109,27 @@ def guess_kind(text: str) -> Kind:
     return "phone" if _DIALLED.fullmatch(written) else "other"
 
 
+def is_domain(text: str) -> bool:
+    """Whether it stands for everybody there: ``@example.com``."""
+    return text.strip().startswith("@")
+
+
+def normalise_domain(text: str) -> str:
+    """A domain in its one spelling, with the @ before it."""
+    written = one_line(text)
+    try:
+        spelled = _email(f"somebody{written}")
+    except InputError:
+        raise InputError(f"'{written}' is no domain", hint="Write it like @example.com") from None
+    return "@" + spelled.rpartition("@")[2]
+
+
+def entries_for(address: str) -> tuple[str, ...]:
+    """Whatever may be noted down for an address: itself, and the domain it is in."""
+    _, at, domain = address.rpartition("@")
+    return (address, f"@{domain}") if at else (address,)
+
+
 def known_kind(kind: str) -> Kind:
     if kind not in KINDS:
         known = did_you_mean(kind, KINDS) or f" (there are: {', '.join(KINDS)})"
@@ -118,6 +139,8 @@ def known_kind(kind: str) -> Kind:
 
 def known_region(region: str) -> str:
     """A country by its two letters, as phone numbers know it."""
+    import phonenumbers
+
     code = region.strip().upper()
     if code not in phonenumbers.SUPPORTED_REGIONS:
         raise InputError(f"'{region}' is no country", hint="Write its two letters, as in DE or US")
@@ -144,6 +167,8 @@ def _email(text: str) -> str:
     plain = _PLAIN_EMAIL.fullmatch(lowered)
     if plain and len(plain[1]) <= 64 and len(lowered) <= 254 and not _SPECIAL.search(plain[2]):
         return lowered
+    from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
+
     try:
         found = validate_email(lowered, check_deliverability=False)
     except EmailSyntaxError as error:
@@ -153,13 +178,15 @@ def _email(text: str) -> str:
     return found.normalized.lower()
 
 
-def _reason(error: EmailNotValidError) -> str:
+def _reason(error: Exception) -> str:
     """The library's sentence, made part of ours."""
     sentence = str(error).rstrip(".")
     return sentence[:1].lower() + sentence[1:]
 
 
 def _phone(text: str, region: str | None) -> str:
+    import phonenumbers
+
     person = _PERSON_AT_WHATSAPP.fullmatch(text)
     written = f"+{person[1]}" if person else text.removeprefix("tel:")
     if region is None and _DIGITS.fullmatch(written) and _is_number(f"+{written}"):
@@ -183,6 +210,8 @@ def _phone(text: str, region: str | None) -> str:
 
 @lru_cache(maxsize=4_096)
 def _is_number(written: str) -> bool:
+    import phonenumbers
+
     try:
         return phonenumbers.is_valid_number(phonenumbers.parse(written, None))
     except phonenumbers.NumberParseException:

@@ -230,7 +230,7 @@ def put_off(
 def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant) -> None:
     """A started delivery whose next part was refused: to the suppressed never, else later."""
     hold(tx, lease)
-    if tx.suppressions.has(delivery.target):
+    if tx.suppressions.covers(delivery.target):
         reason = f"recipient was suppressed after part {part} of the message"
         tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
     else:

@@ -13,6 +13,7 @@ from paceline.engine.ports.audit import Moment
 from paceline.engine.ports.history import IMPORTED
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import CallFacts
+from paceline.store import rows
 from paceline.store.base import Context, Subject
 from paceline.store.schema import counters, deliveries, lanes, ledger, runs, suppressions
 
@@ -97,9 +98,18 @@ class Audit(Subject):
 
     def suppressed_after(self) -> list[tuple[int, Instant, Instant]]:
         """Delivery, its intent, and the suppression that was there before it."""
+        target, entry = deliveries.c.target, suppressions.c.address
+        found = self._intended_after(target == entry)
+        # By domain every delivery has to be looked at, so only where a domain is suppressed at all.
+        of_domains = entry.startswith("@", autoescape=True)
+        if self._connection.execute(select(entry).where(of_domains).limit(1)).first():
+            found += self._intended_after(and_(of_domains, rows.Domain(target) == entry))
+        return found[:SHOWN]
+
+    def _intended_after(self, meant: ColumnElement[bool]) -> list[tuple[int, Instant, Instant]]:
         statement = (
             select(deliveries.c.id, ledger.c.intent_at, suppressions.c.at)
-            .join(deliveries, deliveries.c.target == suppressions.c.address)
+            .join(deliveries, meant)
             .join(ledger, ledger.c.delivery_id == deliveries.c.id)
             # What others have sent, and only told us of, was never ours to hold back.
             .where(

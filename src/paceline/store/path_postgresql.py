@@ -56,6 +56,7 @@ from paceline.store.path import (
     starting_runs,
 )
 from paceline.store.path_reads import Queries
+from paceline.store.rows import suppressed_by
 from paceline.store.settings import FENCE_KEY, why_stopped
 
 
@@ -145,7 +146,8 @@ w AS MATERIALIZED (
         %s::bigint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS w ({INTENT_NAMES})
 )"""
 _IS_WISHED = f"""d.id = w.delivery_id AND d.account_id = w.account_id AND d.run_id = w.run_id
-AND d.state = w.source AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+AND d.state = w.source
+AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE {suppressed_by(postgresql=True)})
 AND {FOLLOWS_A_SENT_ONE}"""
 _APPENDED = f"""
 INSERT INTO ledger ({INTENT_NAMES}, kind, intent_at, slots, code, reason)

@@ -38,7 +38,7 @@ _NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
 # With LIMIT the look is taken once for each row. As EXISTS it may be planned as a table of all
 # that are suppressed, and then a claim costs as much as that list is long.
 _DELIVERY = f"""
-SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE s.address = d.target LIMIT 1) IS NOT NULL,
+SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE {{suppressed}} LIMIT 1) IS NOT NULL,
     CASE WHEN d.after_id IS NOT NULL
         THEN (SELECT p.state FROM deliveries p WHERE p.id = d.after_id) END AS has_become
 FROM deliveries d
@@ -152,7 +152,10 @@ class Queries:
             _STRANDED,
             _OPEN_INTENT,
         )
-        return cls(*(text.replace("?", parameter) for text in texts))
+        suppressed = rows.suppressed_by(postgresql=parameter != "?")
+        return cls(
+            *(text.replace("?", parameter).replace("{suppressed}", suppressed) for text in texts)
+        )
 
 
 @lru_cache(maxsize=64)

@@ -105,7 +105,7 @@ _RUNNING = gathered(f"SELECT id FROM runs WHERE state = 'running' AND id {_NAMED
 _BEFORE_INTENDING = gathered(
     f"""
 SELECT id, account_id, run_id, state, attempts, parts_done FROM deliveries d WHERE id {_NAMED}
-AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE s.address = d.target)
+AND NOT EXISTS (SELECT 1 FROM suppressions s WHERE {rows.suppressed_by(postgresql=False)})
 AND {FOLLOWS_A_SENT_ONE}
 """,
     6,

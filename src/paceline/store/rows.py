@@ -13,7 +13,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Text, exists, func, literal, literal_column, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from paceline.core.errors import NotFoundError
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
@@ -60,7 +62,33 @@ LEDGER_NAMES = (
     "slots, policy_id, generation, outcome, code, reason, provider_id, latency_us"
 )
 
-SUPPRESSED = exists(literal(1)).where(suppressions.c.address == deliveries.c.target)
+_POSITION = {True: "strpos", False: "instr"}
+
+
+def suppressed_by(*, postgresql: bool) -> str:
+    """Which suppressions ``s`` keep a delivery ``d`` from being sent: that of its target, and that
+    of the domain it is in. Without an @ in it the second is the first again."""
+    domain = f"substr(d.target, {_POSITION[postgresql]}(d.target, '@'))"
+    return f"s.address IN (d.target, {domain})"
+
+
+class Domain(FunctionElement[str]):
+    """The same, of a column."""
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(Domain)
+def _spell_domain(element: Domain, compiler: Any, **options: Any) -> str:
+    column = compiler.process(element.clauses, **options)
+    position = _POSITION[compiler.dialect.name == "postgresql"]
+    return f"substr({column}, {position}({column}, '@'))"
+
+
+SUPPRESSED = exists(literal(1)).where(
+    suppressions.c.address.in_([deliveries.c.target, Domain(deliveries.c.target)])
+)
 IS_SUPPRESSED: ColumnElement[bool] = SUPPRESSED.label("suppressed")
 
 ACCOUNT = (

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import delete, func, select
 
+from paceline.core.address import entries_for
 from paceline.core.instants import Instant
 from paceline.engine.ports.people import Suppression
 from paceline.store.base import chunks, columns, dump, storable
@@ -61,6 +62,9 @@ class Suppressions(People):
 
     def has(self, address: str) -> bool:
         return self.find(address) is not None
+
+    def covers(self, address: str) -> bool:
+        return bool(self.among(entries_for(address)))
 
     def find(self, address: str) -> Suppression | None:
         statement = select(*suppressions.c).where(suppressions.c.address == address)

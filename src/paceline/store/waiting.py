@@ -23,6 +23,7 @@ from sqlalchemy import (
     text,
 )
 
+from paceline.core.address import entries_for
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.pools import NOBODY
@@ -256,9 +257,16 @@ class Waiting(Subject):
         return [_waiting(row) for row in self._connection.execute(_of_run(run_id).where(*whose))]
 
     def suppressed(self, addresses: Sequence[str]) -> set[str]:
+        asked = dict.fromkeys(entry for address in addresses for entry in entries_for(address))
+        noted = self._noted(list(asked))
+        if not noted:
+            return noted
+        return {address for address in addresses if not noted.isdisjoint(entries_for(address))}
+
+    def _noted(self, entries: Sequence[str]) -> set[str]:
         found: set[str] = set()
         postgresql, cursor = self._context.postgresql, self._context.cursor()
-        for some in chunks(dict.fromkeys(addresses), ASKED_AT_ONCE):
+        for some in chunks(entries, ASKED_AT_ONCE):
             cursor.execute(_SUPPRESSED[postgresql], (array(some) if postgresql else dump(some),))
             found.update(address for (address,) in cursor.fetchall())
         return found

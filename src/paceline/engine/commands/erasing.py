@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from paceline.core.address import canonical, guess_kind
+from paceline.core.address import canonical, entries_for, guess_kind
 from paceline.core.discretion import without
 from paceline.core.errors import ConflictError, NotFoundError
 from paceline.core.events import EventKind
@@ -59,7 +59,8 @@ def look_up(tx: Tx, address: str) -> Known:
     asked = [spelled] if key is None else [spelled, hashed(key, spelled)]
     if contact is not None and erased is None:
         asked += [entry.address for entry in contact.addresses]
-    suppressions = list(tx.suppressions.among(asked).values())
+    entries = [entry for address in asked for entry in entries_for(address)]
+    suppressions = list(tx.suppressions.among(entries).values())
     if contact is None and not suppressions:
         raise NotFoundError(f"nobody is known under '{spelled}'")
     audiences = [] if contact is None else tx.audiences.of_contact(contact.id)

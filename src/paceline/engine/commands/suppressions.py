@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paceline.core.address import ERASED, canonical, normalise, one_line, understood
+from paceline.core.address import (
+    ERASED,
+    canonical,
+    is_domain,
+    normalise,
+    normalise_domain,
+    one_line,
+    understood,
+)
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
 from paceline.core.model import Target
@@ -29,14 +37,19 @@ class Unwanted(NamedTuple):
 def spelled(text: str, kind: str | None = None, region: str | None = None) -> str:
     """An address as it is stored.
 
+    A domain, ``@example.com``, stands for everybody in it, and for nobody in those below it.
     It has to be one of its kind, whether that is said or follows from its looks: to note down what
     nobody can be reached at would let somebody believe that they are not written to any more.
     """
+    if kind in (None, "email") and is_domain(text):
+        return normalise_domain(text)
     return understood(text, region)[1] if kind is None else normalise(kind, text, region)
 
 
 def spelled_as_it_is(text: str, kind: str | None = None) -> str:
     """The same for looking it up: what is there already may be no address by any rule of ours."""
+    if kind in (None, "email") and is_domain(text):
+        return normalise_domain(text)
     return canonical(one_line(text)) if kind is None else normalise(kind, text)
 
 

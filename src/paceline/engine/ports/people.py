@@ -156,6 +156,10 @@ class Suppressions(Protocol):
 
     def has(self, address: str) -> bool: ...
 
+    def covers(self, address: str) -> bool:
+        """Whether it must not be written to, for its own sake or for its domain's."""
+        ...
+
     def find(self, address: str) -> Suppression | None: ...
 
     def among(self, addresses: Sequence[str]) -> dict[str, Suppression]:

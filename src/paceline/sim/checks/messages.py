@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from paceline.core.address import entries_for
 from paceline.core.states import DeliveryState
 from paceline.engine.leases import LEASE_US
 from paceline.sim.checks.evidence import OVER, Evidence, Violation, words
@@ -70,7 +71,10 @@ def lost(evidence: Evidence) -> Iterator[Violation]:
 def to_the_suppressed(evidence: Evidence) -> Iterator[Violation]:
     """Nobody is called for an address whose suppression was there before the intent could be."""
     for call in evidence.calls:
-        since_at = evidence.suppressed_at.get(call.target)
+        noted = evidence.suppressed_at
+        since_at = min(
+            (noted[entry] for entry in entries_for(call.target) if entry in noted), default=None
+        )
         if since_at is not None and call.at > since_at + UNDER_WAY_US:
             text = f"{call.key} went to {call.target} at {call.at}, suppressed since {since_at}"
             yield Violation("never to the suppressed", text, call.at, words(call))
