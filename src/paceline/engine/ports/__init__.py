@@ -85,7 +85,16 @@ from paceline.engine.ports.subjects import (
     Settings,
 )
 from paceline.engine.ports.waiting import Far, Waiting, WaitingRow
-from paceline.engine.ports.webhooks import AccountNews, Inbound, News, Receipt, Webhooks
+from paceline.engine.ports.webhooks import (
+    AccountNews,
+    Inbound,
+    Mailbox,
+    Mailboxes,
+    News,
+    Receipt,
+    Returned,
+    Webhooks,
+)
 
 __all__ = [
     "Account",
@@ -129,6 +138,8 @@ __all__ = [
     "Lease",
     "Ledger",
     "LedgerRow",
+    "Mailbox",
+    "Mailboxes",
     "Media",
     "MediaShelf",
     "Member",
@@ -154,6 +165,7 @@ __all__ = [
     "Reminders",
     "Resolver",
     "Restored",
+    "Returned",
     "Run",
     "RunKind",
     "Runs",

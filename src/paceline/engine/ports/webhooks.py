@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 from paceline.core.instants import Instant
+from paceline.engine.ports.records import Account
 
 
 class Inbound(NamedTuple):
@@ -28,6 +29,11 @@ class Inbound(NamedTuple):
     kind: str = "text"
     """As the provider calls it: text, image, audio, …"""
     group: bool = False
+    subject: str = ""
+    answers: str | None = None
+    """Our own name of the message that it answers, where it says so."""
+    automatic: bool = False
+    """Whether no person wrote it: an absence note, a confirmation."""
 
 
 class Receipt(NamedTuple):
@@ -43,6 +49,24 @@ class Receipt(NamedTuple):
     """Our own name of the message, where the provider gives it back."""
 
 
+class Returned(NamedTuple):
+    """A letter of ours that came back after it had been accepted, or that somebody complained of."""
+
+    kind: Literal["bounced", "failed", "delayed", "complaint"]
+    """The address does not exist; it was refused for another reason; it is still being tried; it
+    was called spam."""
+    address: str
+    """Whom it was for, as the report has it; empty where it does not say."""
+    reason: str
+    """The other side's own words."""
+    at: Instant
+    """0 where the report does not say when."""
+    code: str = ""
+    """The enhanced status, or what stands for it."""
+    key: str | None = None
+    """Our own name of the message, where the report gives it back."""
+
+
 class AccountNews(NamedTuple):
     """How the account as a whole stands: paired, offline, banned, logged out."""
 
@@ -53,7 +77,34 @@ class AccountNews(NamedTuple):
     until_at: Instant | None = None
 
 
-News = Inbound | Receipt | AccountNews
+News = Inbound | Receipt | Returned | AccountNews
+
+
+class Mailbox(Protocol):
+    """The open mailbox of an account: what comes in, in order, each message once."""
+
+    async def next(self, cursor: str, within_us: int) -> tuple[str, list[News]]:
+        """What came after the cursor, and the cursor behind it. An empty cursor is from now on.
+
+        Waits at most so long for something to come. Whoever has stored the cursor behind some news
+        is not given them again; whoever has not is. ``ProviderError`` where the mailbox is away,
+        ``ProviderRefused`` where it does not let us in.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Mailboxes(Protocol):
+    """What a provider offers besides whose accounts have a mailbox to be watched."""
+
+    def has_mailbox(self, settings: Mapping[str, Any]) -> bool:
+        """Whether an account with these settings has one."""
+        ...
+
+    async def open_mailbox(self, account: Account) -> Mailbox:
+        """``ProviderRefused`` when the credentials are bad, ``ProviderError`` when it is away."""
+        ...
 
 
 class Webhooks(Protocol):
