@@ -31,8 +31,9 @@ FILE = "paceline.toml"
 PREFIX = "PACELINE_"
 CONFIG_VARIABLE = "PACELINE_CONFIG"
 POLICY_VARIABLE = "PACELINE_POLICY"
-_NOT_OURS = ("PACELINE_CONFIG", "PACELINE_POLICY", "PACELINE_PYTHON")
-"""Variables that are no setting: where the file is, policies, and what the scripts build with."""
+_NOT_OURS = ("PACELINE_CONFIG", "PACELINE_POLICY", "PACELINE_PYTHON", "PACELINE_KEY")
+"""Variables that are no setting: where the file is, policies, what the scripts build with, and the
+key to secrets, which belongs in no file of settings."""
 
 DEFAULT_PORT = 8470
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -61,6 +62,8 @@ class Settings:
     grace_us: int = 60 * SECOND
     fire_concurrency: int = FIRE_CONCURRENCY
     """How many accounts of a process may begin a reminder's run at once."""
+    key_file: str = ""
+    """The key that accounts' secrets are sealed with; empty is a file beside a SQLite database."""
     sandbox_effects: str = ""
     """The sandbox's log of effects; empty puts it beside the database."""
     alerts_urls: tuple[str, ...] = field(default=(), repr=False)
@@ -108,6 +111,14 @@ class Settings:
         if path is None:
             return Path("paceline-sandbox.jsonl")
         return path.with_name(f"{path.stem}-sandbox.jsonl")
+
+    @property
+    def key_path(self) -> Path | None:
+        """The file with the key to secrets; None for a server that nobody has given one."""
+        if self.key_file:
+            return Path(self.key_file)
+        path = sqlite_path(self.database)
+        return None if path is None else path.with_suffix(".key")
 
     @property
     def whatsapp_folder(self) -> Path:
@@ -192,12 +203,13 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _anchored(written: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Paths in a file are meant from where the file is, not from where somebody happens to be."""
     anchored = dict(written)
-    database, effects = written.get("database"), written.get("sandbox_effects")
+    database = written.get("database")
     if isinstance(database, str) and (path := sqlite_path(database)) is not None:
         prefix = _SQLITE if database.startswith(_SQLITE) else ""
         anchored["database"] = f"{prefix}{folder / path}" if str(path) != "." else database
-    if isinstance(effects, str) and effects:
-        anchored["sandbox_effects"] = str(folder / effects)
+    for key in ("sandbox_effects", "key_file"):
+        if isinstance(named := written.get(key), str) and named:
+            anchored[key] = str(folder / named)
     return anchored
 
 
@@ -360,6 +372,7 @@ _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "park_after": ("park_after_us", _duration(0, HOUR)),
     "grace": ("grace_us", _duration(0, HOUR)),
     "fire_concurrency": ("fire_concurrency", _whole(1, 1_000)),
+    "key_file": ("key_file", _text),
     "sandbox_effects": ("sandbox_effects", _text),
     "per_contact": ("per_contact", _frequency),
     "alerts_urls": ("alerts_urls", _addresses),

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from paceline import __version__, app
-from paceline.cli.main import app as command_line
+from paceline.cli.main import make_app
 from paceline.engine.verify import Violation
 from tests.cli.conftest import CommandLine
 
@@ -24,7 +24,7 @@ def every_command() -> Iterator[tuple[str, ...]]:
         for name, inner in getattr(command, "commands", {}).items():
             yield from walk(inner, (*path, name))
 
-    return walk(typer.main.get_command(command_line), ())
+    return walk(typer.main.get_command(make_app()), ())
 
 
 @pytest.mark.parametrize("path", list(every_command()), ids=" ".join)
@@ -47,7 +47,7 @@ def test_every_option_is_explained() -> None:
         for name, inner in getattr(command, "commands", {}).items():
             yield from unexplained(inner, f"{path} {name}")
 
-    assert list(unexplained(typer.main.get_command(command_line), "paceline")) == []
+    assert list(unexplained(typer.main.get_command(make_app()), "paceline")) == []
 
 
 @pytest.mark.parametrize("words", [(), ("account",), ("campaign",)])
@@ -59,6 +59,12 @@ def test_without_a_command_there_is_help(paceline: CommandLine, words: tuple[str
     ("words", "complaint"),
     [
         (("acount",), "paceline: No such command 'acount'. Did you mean 'account'"),
+        (("--database", "plan", "acount"), "paceline: No such command 'acount'. Did you mean 'acc"),
+        (
+            ("--database=plan", "stpo-all"),
+            "paceline: No such command 'stpo-all'. Did you mean 'stop",
+        ),
+        (("--config",), "paceline: Option '--config' requires an argument"),
         (("account", "add"), "paceline: Missing argument 'ACCOUNT'"),
         (("account", "list", "--jsn"), "paceline: No such option: --jsn"),
         (("unknown", "resolve", "x"), "paceline: 'x' is not a delivery's number"),
@@ -69,6 +75,19 @@ def test_usage_errors_are_one_line(
     paceline: CommandLine, words: tuple[str, ...], complaint: str
 ) -> None:
     assert paceline.refused(*words).startswith(complaint)
+
+
+def test_the_help_is_of_everything_whatever_comes_after_it(paceline: CommandLine) -> None:
+    everything = paceline.ok("--help").out
+    for words in (("--help", "account"), ("--database", "plan", "-h", "account"), ()):
+        assert paceline.ok(*words).out == everything
+    assert "account" in everything and "campaign" in everything
+
+
+def test_what_comes_before_the_command_is_not_taken_for_it(paceline: CommandLine) -> None:
+    told = paceline.ok("policy", "presets").out
+    for before in (("--database", "plan"), ("--database=why",), ("--",), ("--database", "--help")):
+        assert paceline.ok(*before, "policy", "presets").out == told
 
 
 def test_the_version(paceline: CommandLine) -> None:

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import signal
-from functools import partial
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 import segno
 
-from paceline import app
 from paceline.cli.pairing import MARGIN, picture
 from paceline.providers.whatsapp import provider as providers
 from paceline.providers.whatsapp.provider import WhatsAppProvider
@@ -25,7 +24,8 @@ SUCCESS = PairingOver("success")
 def whatsapp(monkeypatch: pytest.MonkeyPatch) -> ScriptedWhatsApp:
     world = ScriptedWhatsApp()
     monkeypatch.setattr(providers, "installed", lambda: True)
-    monkeypatch.setattr(app, "WhatsAppProvider", partial(WhatsAppProvider, make_wire=world.make))
+    scripted = partialmethod(WhatsAppProvider.__init__, make_wire=world.make)
+    monkeypatch.setattr(WhatsAppProvider, "__init__", scripted)
     return world
 
 

@@ -4,17 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paceline.core import template
+from paceline.core import jinja
 from paceline.core.errors import InputError
+from paceline.core.jinja import LONGEST_TEXT, MOST_BLANKS
 from paceline.core.model import Content, Part
-from paceline.core.template import (
-    LONGEST_TEXT,
-    MOST_BLANKS,
-    content_variables,
-    render,
-    render_part,
-    variables,
-)
+from paceline.core.template import content_variables, render, render_part, variables
 
 FIELDS = {"name": "Ada <b>", "city": "Wien"}
 
@@ -233,20 +227,20 @@ def test_a_form_is_filled_in_as_jinja_would(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         short = told(source, fields, html)
-        patch.setattr(template._Form, "filled_in", lambda *_: None)
+        patch.setattr(jinja._Form, "filled_in", lambda *_: None)
         assert told(source, fields, html) == short
 
 
 def test_a_form_is_filled_in_without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(template, "_rendered")
+    monkeypatch.delattr(jinja, "_rendered")
     assert render("Dear {{ name }} of\n{{- city }}", FIELDS) == "Dear Ada <b> ofWien"
     assert render("<p>{{ name }}</p>", FIELDS, html=True) == "<p>Ada &lt;b&gt;</p>"
 
 
 def test_a_field_named_too_often_is_refused_before_the_text_exists() -> None:
     most, more = ("{{ name }}" * count for count in (MOST_BLANKS, MOST_BLANKS + 1))
-    assert template._compiled(most, html=False).form is not None
-    assert template._compiled(more, html=False).form is None
+    assert jinja._compiled(most, html=False).form is not None
+    assert jinja._compiled(more, html=False).form is None
     with pytest.raises(InputError, match="more than 100000 characters"):
         render(more, {"name": "x" * 10_000})
 

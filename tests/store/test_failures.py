@@ -10,10 +10,12 @@ from sqlalchemy import create_engine, exc, text
 
 from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.store.database import open_store
-from paceline.store.failures import DATABASE_ERRORS, Place
+from paceline.store.failures import Place
+from paceline.store.failures_postgresql import PostgresqlPlace
+from paceline.store.failures_sqlite import SqlitePlace
 from tests.store.scene import T0, Scene
 
-PLACE = Place("the store")
+FILE, SERVER = SqlitePlace("the store"), PostgresqlPlace("the store")
 
 
 def _family(root: type[BaseException]) -> Iterator[type[BaseException]]:
@@ -25,16 +27,16 @@ def _family(root: type[BaseException]) -> Iterator[type[BaseException]]:
 def _wrapped(cause: BaseException) -> Iterator[BaseException]:
     """The error as a cursor raises it, and as SQLAlchemy passes it on."""
     yield cause
-    yield exc.DBAPIError.instance("SELECT 1", {}, cause, DATABASE_ERRORS[0])
+    yield exc.DBAPIError.instance("SELECT 1", {}, cause, sqlite3.Error)
 
 
-@pytest.mark.parametrize("root", [sqlite3.Error, psycopg.Error])
-def test_every_driver_error_is_mapped(root: type[BaseException]) -> None:
+@pytest.mark.parametrize(("root", "place"), [(sqlite3.Error, FILE), (psycopg.Error, SERVER)])
+def test_every_driver_error_is_mapped(root: type[BaseException], place: Place) -> None:
     kinds = list(_family(root))
     assert len(kinds) > 8
     for kind in kinds:
         for error in _wrapped(kind("it said\nso")):
-            with pytest.raises(StoreError) as raised, PLACE.failures():
+            with pytest.raises(StoreError) as raised, place.failures():
                 raise error
             assert "\n" not in str(raised.value)
             assert str(raised.value).startswith("the store")
@@ -52,11 +54,12 @@ def _made(kind: type[BaseException]) -> BaseException:
     raise AssertionError(f"cannot make a {kind}")
 
 
-def test_every_sqlalchemy_error_is_mapped() -> None:
+@pytest.mark.parametrize("place", [FILE, SERVER])
+def test_every_sqlalchemy_error_is_mapped(place: Place) -> None:
     kinds = list(_family(exc.SQLAlchemyError))
     assert exc.OperationalError in kinds
     for kind in kinds:
-        with pytest.raises(StoreError, match="the store"), PLACE.failures():
+        with pytest.raises(StoreError, match="the store"), place.failures():
             raise _made(kind)
 
 
@@ -86,7 +89,7 @@ def test_every_sqlalchemy_error_is_mapped() -> None:
 )
 def test_what_postgresql_says(kind: type[psycopg.Error], expected: type[StoreError]) -> None:
     for error in _wrapped(kind("said")):
-        assert type(PLACE.translate(error)) is expected
+        assert type(SERVER.translate(error)) is expected
 
 
 @pytest.mark.parametrize(
@@ -107,13 +110,14 @@ def test_what_postgresql_says(kind: type[psycopg.Error], expected: type[StoreErr
 def test_what_sqlite_says(code: int, expected: type[StoreError], words: str) -> None:
     error = sqlite3.OperationalError("said")
     error.sqlite_errorcode = code
-    found = PLACE.translate(error)
+    found = FILE.translate(error)
     assert type(found) is expected
     assert words in str(found)
 
 
-def test_a_pool_without_a_free_connection() -> None:
-    assert type(PLACE.translate(exc.TimeoutError("QueuePool"))) is StoreUnavailable
+@pytest.mark.parametrize("place", [FILE, SERVER])
+def test_a_pool_without_a_free_connection(place: Place) -> None:
+    assert type(place.translate(exc.TimeoutError("QueuePool"))) is StoreUnavailable
 
 
 def test_other_exceptions_pass_through(scene: Scene) -> None:

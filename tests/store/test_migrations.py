@@ -7,6 +7,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, text
 
 from paceline.core.errors import SchemaMismatch
@@ -73,9 +74,26 @@ def test_opening_again_changes_nothing(fresh_url: Callable[[], str]) -> None:
         open_store(url, clock=Ticker()).close()
     engine = create_engine(url)
     with engine.connect() as connection:
-        assert migrate.present(connection) == migrate.newest()
+        assert migrate.present(connection) == migrate.NEWEST
         rows = connection.execute(text("SELECT count(*) FROM settings")).scalar_one()
     assert rows == 1
+    engine.dispose()
+
+
+def test_the_newest_schema_is_where_the_steps_lead() -> None:
+    assert ScriptDirectory.from_config(migrate.config()).get_heads() == [migrate.NEWEST]
+
+
+def test_asking_a_database_that_was_never_prepared_spoils_nothing(
+    fresh_url: Callable[[], str],
+) -> None:
+    engine = create_engine(fresh_url())
+    with engine.begin() as connection:
+        assert migrate.present(connection) is None
+        connection.execute(text(f"CREATE TABLE {migrate.VERSION_TABLE} (version_num text)"))
+        assert migrate.present(connection) is None
+        connection.execute(text(f"INSERT INTO {migrate.VERSION_TABLE} VALUES ('0001')"))
+        assert migrate.present(connection) == "0001"
     engine.dispose()
 
 
@@ -95,8 +113,8 @@ def test_nothing_is_migrated_unless_that_is_wanted(
     url = fresh_url()
     open_store(url, clock=Ticker()).close()
     open_store(url, clock=Ticker(), create=False).close()
-    present = migrate.newest()
-    monkeypatch.setattr(migrate, "newest", lambda: "9999")
+    present = migrate.NEWEST
+    monkeypatch.setattr(migrate, "NEWEST", "9999")
     with pytest.raises(SchemaMismatch, match=rf"older version of Paceline \(schema {present}\)"):
         open_store(url, clock=Ticker(), create=False)
 

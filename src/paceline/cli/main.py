@@ -8,78 +8,49 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from paceline import __version__
-from paceline.cli import (
-    accounts,
-    alerts,
-    audiences,
-    campaigns,
-    control,
-    doubts,
-    events,
-    history,
-    limits,
-    pairing,
-    people,
-    plan,
-    policies,
-    reminders,
-    sending,
-    service,
-    signals,
-    simulate,
-    visiting,
-    webhooks,
-    why,
-)
-from paceline.cli.campaign_export import UNWRITABLE
-from paceline.cli.output import note
 from paceline.cli.surroundings import Surroundings
 from paceline.core.errors import InputError, PacelineError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-app = typer.Typer(
-    name="paceline",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(service.up)
-app.command()(service.demo)
-app.add_typer(accounts.app, name="account")
-accounts.app.command()(visiting.check)
-accounts.app.command()(visiting.groups)
-accounts.app.command()(pairing.pair)
-app.add_typer(policies.app, name="policy")
-app.add_typer(audiences.app, name="audience")
-app.add_typer(people.contact, name="contact")
-app.add_typer(people.suppress, name="suppress")
-app.add_typer(history.app, name="history")
-app.add_typer(reminders.app, name="reminder")
-app.add_typer(campaigns.app, name="campaign")
-app.command()(plan.plan)
-app.command()(sending.send)
-app.add_typer(doubts.app, name="unknown")
-app.command()(why.why)
-app.add_typer(limits.app, name="limits")
-app.add_typer(alerts.all_app, name="alerts")
-app.add_typer(alerts.app, name="alert")
-app.add_typer(webhooks.app, name="webhook")
-app.command()(events.events)
-app.add_typer(signals.app, name="signals")
-app.command()(simulate.simulate)
-app.command()(control.verify)
-app.command("stop-all")(control.stop_all)
-app.command("go-on")(control.go_on)
+PARTS = {
+    "up": ("service.up",),
+    "demo": ("service.demo",),
+    "account": ("accounts.app", "visiting.check", "visiting.groups", "pairing.pair"),
+    "policy": ("policies.app",),
+    "audience": ("audiences.app",),
+    "contact": ("people.contact",),
+    "suppress": ("people.suppress",),
+    "history": ("history.app",),
+    "reminder": ("reminders.app",),
+    "campaign": ("campaigns.app",),
+    "plan": ("plan.plan",),
+    "send": ("sending.send",),
+    "unknown": ("doubts.app",),
+    "why": ("why.why",),
+    "limits": ("limits.app",),
+    "alerts": ("alerts.all_app",),
+    "alert": ("alerts.app",),
+    "webhook": ("webhooks.app",),
+    "events": ("events.events",),
+    "signals": ("signals.app",),
+    "key": ("keys.app",),
+    "simulate": ("simulate.simulate",),
+    "verify": ("control.verify",),
+    "stop-all": ("control.stop_all",),
+    "go-on": ("control.go_on",),
+}
+"""Where what is mounted under a name is found in this package: a command or a group of them. A
+group's further commands are those that live in modules of their own."""
 
 
 def _ask_version(wanted: bool) -> None:
@@ -88,7 +59,6 @@ def _ask_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def surroundings(
     ctx: typer.Context,
     config: Annotated[
@@ -117,10 +87,60 @@ def surroundings(
     ctx.obj = Surroundings(config, database)
 
 
-@app.command()
 def version() -> None:
     """Print the version."""
     print(f"paceline {__version__}")
+
+
+def make_app(names: Iterable[str] = PARTS) -> typer.Typer:
+    """The command line with these of its parts."""
+    app = typer.Typer(
+        name="paceline",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(surroundings)
+    for name in names:
+        part = _part(name)
+        if isinstance(part, typer.Typer):
+            app.add_typer(part, name=name)
+        else:
+            app.command(name)(part)
+    app.command()(version)
+    return app
+
+
+@cache
+def _part(name: str) -> Any:
+    part, *further = map(_found, PARTS[name])
+    for command in further:
+        part.command()(command)
+    return part
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"paceline.cli.{module}"), name)
+
+
+def _needed(words: Sequence[str]) -> Iterable[str]:
+    """The parts to load: the one that is named, for all of them take longer than most commands.
+
+    Where it is not plain which that is, they are all loaded, as the help and a guess at what was
+    meant need them to be.
+    """
+    rest = iter(words)
+    for word in rest:
+        if word in ("--config", "--database"):
+            next(rest, None)
+        elif word in ("--version", "version"):
+            return ()
+        elif not word.startswith(("--config=", "--database=")):
+            return (word,) if word in PARTS else PARTS
+    return PARTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -136,6 +156,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_no_more()
         return BROKEN_PIPE
     except OSError as error:
+        from paceline.cli.campaign_export import UNWRITABLE
+
         if error.errno not in UNWRITABLE:
             raise
         _write_no_more()
@@ -144,7 +166,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        command: Any = typer.main.get_command(app)
+        words = sys.argv[1:] if argv is None else argv
+        command: Any = typer.main.get_command(make_app(_needed(words)))
         code = command.main(args=argv, prog_name="paceline", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except InputError as error:
@@ -168,6 +191,8 @@ def _write_no_more() -> None:
 
 
 def _told(text: str, code: int) -> int:
+    from paceline.cli.output import note
+
     note(f"paceline: {' '.join(text.split())}")
     return code
 

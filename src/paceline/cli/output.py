@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.cells import cell_len
@@ -21,8 +21,10 @@ from rich.text import Text
 from paceline.core.durations import print_duration
 from paceline.core.errors import InputError
 from paceline.core.instants import HOUR, MILLISECOND, SECOND, Instant, local_text
-from paceline.engine.people import Unreachable
-from paceline.engine.queries import GO_ON, Stop
+from paceline.engine.stopping import GO_ON, Stop
+
+if TYPE_CHECKING:
+    from paceline.engine.people import Unreachable
 
 WIDE = 160
 """The width of what is not shown but read by another program, unless COLUMNS says otherwise."""

@@ -6,14 +6,17 @@ Described for users in ``docs/command-line.md``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.core.instants import Instant, iso
 from paceline.core.model import Go, Refuse, Verdict, Wait
 from paceline.core.states import DeliveryState
-from paceline.engine.arrival import Eta
 from paceline.engine.ports import Account, Delivery, Event, Run
-from paceline.engine.queries import AccountView, CampaignView, Stop, Why
+from paceline.engine.stopping import Stop
+
+if TYPE_CHECKING:
+    from paceline.engine.arrival import Eta
+    from paceline.engine.queries import AccountView, CampaignView, Why
 
 MASK = "(secret)"
 

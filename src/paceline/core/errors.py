@@ -15,7 +15,8 @@ command, or infrastructure that is not there.
     │   │   └── StoreConflict  two transactions were in each other's way, and ours gave in
     │   └── SchemaMismatch     made by a newer version, or not migrated yet
     ├── ProviderError          theirs: a driver could not open its account
-    │   └── ProviderRefused    the provider rejected our credentials
+    │   ├── ProviderRefused    the provider rejected our credentials
+    │   └── VaultError         ours: its secrets cannot be unsealed here
     └── LeaseLost              another process took over what we were doing
 """
 
@@ -98,6 +99,10 @@ class ProviderError(PacelineError):
 
 class ProviderRefused(ProviderError):
     """The provider rejected the account's credentials."""
+
+
+class VaultError(ProviderError):
+    """The account's secrets cannot be unsealed by this process; another one may have the key."""
 
 
 class LeaseLost(PacelineError):

@@ -51,6 +51,7 @@ class LazyDriver:
     """A driver that opens itself on first use; what it cannot open it raises."""
 
     def __init__(self, providers: Providers, account: Account) -> None:
+        self._providers = providers
         self._provider: Provider = providers.get(account.provider)
         self._account = account
         self._driver: Driver | None = None
@@ -71,7 +72,8 @@ class LazyDriver:
 
     async def open(self) -> Driver:
         if self._driver is None:
-            opening = asyncio.ensure_future(self._provider.open(self._account))
+            account = self._providers.unsealed(self._account)
+            opening = asyncio.ensure_future(self._provider.open(account))
             try:
                 self._driver = await _apart(opening)
             except BaseException:

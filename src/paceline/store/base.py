@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
 
 from paceline.core.errors import StoreError
 from paceline.core.instants import Instant
@@ -89,8 +88,7 @@ class Context:
         return self.connection.connection.cursor()
 
     def insert(self, table: Table) -> Any:
-        """An INSERT that knows ON CONFLICT, which both databases spell alike."""
-        return postgresql.insert(table) if self.postgresql else sqlite.insert(table)
+        return insert_into(table, on_postgresql=self.postgresql)
 
     def unhurried(self) -> None:
         """Let this transaction's statements take their time: they go over many rows."""
@@ -141,6 +139,17 @@ class Subject:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._connection = context.connection
+
+
+def insert_into(table: Table, *, on_postgresql: bool) -> Any:
+    """An INSERT that knows ON CONFLICT, which both databases spell alike."""
+    if on_postgresql:
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def tally_move(

@@ -11,8 +11,6 @@ from sqlalchemy.exc import ArgumentError
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.ports.store import Store
-from paceline.store.postgresql import PostgresqlStore
-from paceline.store.sqlite import SqliteStore
 
 BUSY_TIMEOUT_US = 30 * SECOND
 """How long another process may hold a SQLite file before we give up."""
@@ -35,10 +33,15 @@ def open_store(
     ``durable`` false is for simulated worlds: a SQLite file then does not wait for the disk.
     """
     address = _parse(url)
+    # Only the kind that is asked for is loaded: the other's driver takes longer than most commands.
     if isinstance(address, URL):
+        from paceline.store.postgresql import PostgresqlStore
+
         return PostgresqlStore(address, create=create)
     if clock is None:
         raise TypeError("a SQLite store needs a clock")
+    from paceline.store.sqlite import SqliteStore
+
     return SqliteStore(
         address, clock, create=create, busy_timeout_us=busy_timeout_us, durable=durable
     )

@@ -12,7 +12,8 @@ from sqlalchemy.pool import NullPool
 
 from paceline.store import migrate
 from paceline.store.base import Context
-from paceline.store.failures import DATABASE_ERRORS, Place
+from paceline.store.failures_postgresql import POSTGRESQL_ERRORS, PostgresqlPlace
+from paceline.store.schema import complete_for_postgresql
 from paceline.store.tx import Transaction
 
 MIGRATION_KEY = 0x7061_6365_0002
@@ -48,13 +49,16 @@ _SESSION = (
 )
 
 
+complete_for_postgresql()
+
+
 class PostgresqlStore:
     """The store of a fleet."""
 
     prompt = False
 
     def __init__(self, url: URL, *, create: bool) -> None:
-        self.place = Place(f"PostgreSQL at {_address(url)}")
+        self.place = PostgresqlPlace(f"PostgreSQL at {_address(url)}")
         query = WIRE | dict(url.query)
         self._engine = create_engine(
             url.set(drivername="postgresql+psycopg", query=query),
@@ -118,7 +122,7 @@ class PostgresqlStore:
         while (connection := _taken(self._idle)) is not None:
             try:
                 _driver(connection).execute(kind)
-            except DATABASE_ERRORS:
+            except POSTGRESQL_ERRORS:
                 connection.invalidate()
                 connection.close()
             else:

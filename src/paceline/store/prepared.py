@@ -8,17 +8,23 @@ of database, and handed to the driver's own cursor as plain text ever after.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ClauseElement, ColumnElement, any_, bindparam, cast, column, func
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ClauseElement,
+    ColumnElement,
+    any_,
+    bindparam,
+    cast,
+    column,
+    func,
+)
 from sqlalchemy import select as _select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from paceline.store.base import Context, Cursor, array, dump
-
-# Both spell a parameter by its name, so that the same values serve both.
-_SQLITE = sqlite.dialect(paramstyle="named")
-_POSTGRESQL = postgresql.psycopg.dialect()
 
 Spelled = tuple[str, dict[str, Any]]
 """A statement's text, and the values that are always the same."""
@@ -46,13 +52,29 @@ class Prepared:
 
     def _on_sqlite(self) -> Spelled:
         if self._sqlite is None:
-            self._sqlite = _spelled(self._build(False), _SQLITE)
+            self._sqlite = _spelled(self._build(False), _sqlite())
         return self._sqlite
 
     def _on_postgresql(self) -> Spelled:
         if self._postgresql is None:
-            self._postgresql = _spelled(self._build(True), _POSTGRESQL)
+            self._postgresql = _spelled(self._build(True), _postgresql())
         return self._postgresql
+
+
+# Both spell a parameter by its name, so that the same values serve both. Only the one in use is
+# loaded: PostgreSQL's takes longer than most commands.
+@cache
+def _sqlite() -> Any:
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.dialect(paramstyle="named")
+
+
+@cache
+def _postgresql() -> Any:
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.psycopg.dialect()
 
 
 def _spelled(statement: ClauseElement, dialect: Any) -> Spelled:
@@ -67,7 +89,7 @@ def among(numbers: ColumnElement[Any], name: str, *, on_postgresql: bool) -> Col
     One parameter however many there are, so that the text and its plan are always the same.
     """
     if on_postgresql:
-        return numbers == any_(cast(bindparam(name), postgresql.ARRAY(BigInteger)))
+        return numbers == any_(cast(bindparam(name), ARRAY(BigInteger)))
     values = func.json_each(bindparam(name)).table_valued(column("value"))
     return numbers.in_(_select(values.c.value))
 

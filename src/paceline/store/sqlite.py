@@ -22,7 +22,7 @@ from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
 from paceline.store import migrate
 from paceline.store.base import Context
-from paceline.store.failures import DATABASE_ERRORS, Place
+from paceline.store.failures_sqlite import SQLITE_ERRORS, SqlitePlace
 from paceline.store.tx import Transaction
 
 OLDEST = (3, 38, 0)
@@ -51,7 +51,7 @@ class SqliteStore:
         busy_timeout_us: int,
         durable: bool = True,
     ) -> None:
-        self.place = Place(str(path))
+        self.place = SqlitePlace(str(path))
         self._synchronous = "FULL" if durable else "OFF"
         self._clock = clock
         self._timeout_us = busy_timeout_us
@@ -200,7 +200,7 @@ class _Transaction:
 
     __slots__ = ("_begin", "_driver", "_place")
 
-    def __init__(self, connection: Connection, begin: str, place: Place) -> None:
+    def __init__(self, connection: Connection, begin: str, place: SqlitePlace) -> None:
         self._driver: Any = connection.connection.driver_connection
         self._begin = begin
         self._place = place
@@ -208,7 +208,7 @@ class _Transaction:
     def __enter__(self) -> None:
         try:
             self._driver.execute(self._begin)
-        except DATABASE_ERRORS as error:
+        except SQLITE_ERRORS as error:
             raise self._place.translate(error) from error
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
@@ -217,9 +217,9 @@ class _Transaction:
                 self._commit()
             else:
                 self._undo()
-        except DATABASE_ERRORS as failure:
+        except SQLITE_ERRORS as failure:
             raise self._place.translate(failure) from failure
-        if isinstance(error, DATABASE_ERRORS):
+        if isinstance(error, SQLITE_ERRORS):
             raise self._place.translate(error) from error
 
     def _commit(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 from paceline.core.errors import ConflictError, InputError, NotFoundError
@@ -18,7 +19,7 @@ from paceline.engine import events
 from paceline.engine.alerts import account_goes_on
 from paceline.engine.catalogue import Catalogue, limits_changed
 from paceline.engine.pooling import bring_forward, give_back, left_alone
-from paceline.engine.ports import Account, Providers, Tx
+from paceline.engine.ports import Account, Providers, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.runs import end_if_done
 
@@ -77,7 +78,7 @@ def add(tx: Tx, new: NewAccount, house: House, at: Instant) -> Account:
         name=new.name,
         provider=new.provider,
         address=new.address or new.name,
-        settings=checked,
+        settings=house.providers.sealed(new.provider, new.name, checked),
         policy_name=new.policy,
         overrides=new.overrides,
         policy_id=policy_id,
@@ -99,8 +100,9 @@ def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) ->
         "policy_id": house.catalogue.version(tx, policy_name, own, at, where=name),
     }
     if wish.settings:
-        merged = {**account.settings, **wish.settings}
-        changes["settings"] = house.providers.get(account.provider).check(merged)
+        merged = {**house.providers.unsealed(account).settings, **wish.settings}
+        checked = house.providers.get(account.provider).check(merged)
+        changes["settings"] = house.providers.sealed(account.provider, name, checked)
     if wish.address is not None:
         changes["address"] = wish.address
     tx.accounts.update(account.id, **changes)
@@ -173,7 +175,7 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     if waiting and not cancel:
         raise ConflictError(
             f"account {name} has {waiting} deliveries waiting",
-            hint="Add --cancel to cancel them with the account",
+            hint=_way_out(name, restored.runs if restored is not None else ()),
         )
     for run in restored.runs if restored is not None else ():
         tx.deliveries.move_all(
@@ -192,6 +194,14 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     _tell(tx, EventKind.ACCOUNT_REMOVED, account, at)
     account_goes_on(tx, account.id, at)
     return account
+
+
+def _way_out(name: str, runs: Sequence[Run]) -> str:
+    """What can be done about what waits on an account that is to be removed."""
+    cancel = "Add --cancel to cancel them with the account"
+    theirs = dict.fromkeys(run.campaign for run in runs if run.kind == "reminder")
+    others = [f"paceline reminder reassign {quote(one)} --from {name}" for one in theirs]
+    return f"{cancel}, or let others send them: {'; '.join(others)}" if others else cancel
 
 
 def _tell(tx: Tx, kind: EventKind, account: Account, at: Instant) -> None:

@@ -12,11 +12,9 @@ from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.ports import Delivery, Tx
 from paceline.engine.recovery import record_absence, record_presence
 from paceline.engine.runs import end_if_done, reopen_for
+from paceline.engine.stopping import STOPPED_AT
 
 Resolved = Literal["sent", "resend", "failed"]
-
-STOPPED_AT = "stopped_at"
-"""The setting that says since when everything is stopped; it means nothing while nothing is."""
 
 
 def stop_all(tx: Tx, reason: str, at: Instant) -> None:

@@ -22,12 +22,24 @@ Id = BigInteger().with_variant(Integer, "sqlite")
 
 # Rows that change with every message leave room on their page, so that PostgreSQL can put the new
 # version beside the old one and need not touch an index.
-ROOMY = {"fillfactor": "50"}
+ROOMY = {"postgresql_with": {"fillfactor": "50"}}
 
 
 def only(rows: str) -> dict[str, Any]:
     """A partial index: only the rows that somebody will look for by it."""
-    return {"sqlite_where": text(rows), "postgresql_where": text(rows)}
+    return {"sqlite_where": text(rows), "info": {"postgresql_where": text(rows)}}
+
+
+def complete_for_postgresql() -> None:
+    """Add what is only noted so far: the options that PostgreSQL has for tables and indexes.
+
+    To check the name of a single one SQLAlchemy loads all it knows of PostgreSQL, which takes
+    longer than most commands, and commands on SQLite have no use for it.
+    """
+    for table in METADATA.tables.values():
+        table.dialect_kwargs.update(table.info)
+        for index in table.indexes:
+            index.dialect_kwargs.update(index.info)
 
 
 def one_of(column: str, states: Iterable[StrEnum] | tuple[str, ...]) -> CheckConstraint:

@@ -1,0 +1,25 @@
+"""Secrets of accounts, sealed: those that are not yet, and all of them under another key."""
+
+from __future__ import annotations
+
+from paceline.engine.ports import Account, Providers, Tx
+
+
+def unsealed_accounts(tx: Tx, providers: Providers) -> list[Account]:
+    """Accounts with a secret that is readable where it is stored, or sealed with an older key."""
+    found = tx.accounts.list(with_removed=True)
+    return [account for account in found if not providers.is_sealed(account)]
+
+
+def seal_all(tx: Tx, providers: Providers) -> int:
+    """Seal every secret with the key that is used for new ones; of how many accounts.
+
+    Their settings mean what they did before, so no lane has to know. Where one of them cannot be
+    read it is a ``VaultError``, and nothing is changed.
+    """
+    waiting = unsealed_accounts(tx, providers)
+    for account in waiting:
+        plain = providers.unsealed(account).settings
+        sealed = providers.sealed(account.provider, account.name, plain)
+        tx.accounts.update(account.id, settings=sealed)
+    return len(waiting)
