@@ -16,12 +16,14 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from bench import claims, engine, lanes
+from bench import claims, engine, lanes, smtp
 from bench.children import ROOT
 from bench.places import KINDS, Places, in_memory, places
 from bench.report import BenchError, Report
 
-Options = TypeVar("Options", engine.EngineOptions, lanes.LanesOptions, claims.ClaimsOptions)
+Options = TypeVar(
+    "Options", engine.EngineOptions, lanes.LanesOptions, claims.ClaimsOptions, smtp.SmtpOptions
+)
 
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
@@ -34,6 +36,7 @@ Measures this copy of Paceline on this machine, and says whether it reaches its 
            beside Procrastinate, pgbench and a bare loop over the same statements
   lanes    processor share, memory and pace of 1 000 and of 10 000 paced lanes, in real time
   claims   the cost of a claim with 10 000 and with 1 000 000 waiting rows, on both databases
+  smtp     letters per second to a fast mail server on this machine, beside a bare loop
   profile  where the engine's time goes, thread by thread (no bars)
 """
 CODES = """\
@@ -54,7 +57,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         epilog=CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["engine", "lanes", "claims", "profile"])
+    parser.add_argument("what", choices=["engine", "lanes", "claims", "smtp", "profile"])
     parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, nothing else"
     )
@@ -88,6 +91,9 @@ def measure(asked: argparse.Namespace, where: Places) -> Report:
     if asked.what == "lanes":
         looks = lanes.QUICK if asked.quick else lanes.LanesOptions()
         return lanes.run(where, _repeated(looks, asked), say)
+    if asked.what == "smtp":
+        mail = smtp.QUICK if asked.quick else smtp.SmtpOptions()
+        return smtp.run(where, _repeated(mail, asked), say)
     pages = claims.QUICK if asked.quick else claims.ClaimsOptions()
     return claims.run(where, _repeated(pages, asked), say)
 

@@ -29,8 +29,10 @@ class Child:
         program: Sequence[str],
         *,
         environ: Mapping[str, str] | None = None,
+        talks: bool = False,
     ) -> None:
         self._program = list(program)
+        self._talks = talks
         self._environ = {**os.environ, **(environ or {})}
         self._said: IO[bytes]
         self._process: subprocess.Popen[bytes]
@@ -43,7 +45,7 @@ class Child:
                 self._program,
                 cwd=ROOT,
                 env=self._environ,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self._talks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
             )
@@ -60,13 +62,23 @@ class Child:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
         self._said.close()
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def hear(self) -> dict[str, Any]:
+        """The next object that it prints while it goes on."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise BenchError(self._failed("ended early"))
+        heard: dict[str, Any] = json.loads(line)
+        return heard
 
     def output(self, within_s: float) -> str:
         """All that it printed, once it has ended well."""
@@ -84,9 +96,12 @@ class Child:
         return f"{' '.join(self._program[:3])} {how}" + (f":\n{said}" if said else "")
 
 
-def module(name: str, *arguments: object, python: str | Path = sys.executable) -> Child:
-    """A module of this package as a program, by default with our own interpreter."""
-    return Child([str(python), "-m", f"bench.{name}", *map(str, arguments)])
+def module(
+    name: str, *arguments: object, python: str | Path = sys.executable, talks: bool = False
+) -> Child:
+    """A module of this package as a program, by default with our own interpreter. One that talks
+    goes on until its input ends."""
+    return Child([str(python), "-m", f"bench.{name}", *map(str, arguments)], talks=talks)
 
 
 def measure(child: Child, within_s: float) -> dict[str, Any]:

@@ -18,15 +18,17 @@ from paceline.engine.commands.accounts import House, NewAccount
 from paceline.engine.ports import Account, NewDelivery, Run, Store, Tx
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
+from paceline.providers.smtp import SmtpProvider
 from paceline.store.database import open_store
 
 CAMPAIGN = "spring"
 NO_LATENCY = {"latency": "0s"}
-CONTENT = Content((Part("text", "Good morning {{ target }}"),))
+SENDER = "news@shop.example"
+CONTENT = Content((Part("text", "Good morning {{ target }}", subject="A word"),))
 
 
 def house(clock: SystemClock, effects: MemoryEffects) -> House:
-    return House(Registry([SandboxProvider(clock, effects)]), Catalogue())
+    return House(Registry([SandboxProvider(clock, effects), SmtpProvider(clock)]), Catalogue())
 
 
 @contextmanager
@@ -38,8 +40,15 @@ def opened(url: str) -> Iterator[Store]:
         store.close()
 
 
-def add_accounts(store: Store, count: int, policy: Mapping[str, Any]) -> list[Account]:
-    """Sandbox accounts that answer at once."""
+def add_accounts(
+    store: Store,
+    count: int,
+    policy: Mapping[str, Any],
+    *,
+    provider: str = "sandbox",
+    settings: Mapping[str, Any] = NO_LATENCY,
+) -> list[Account]:
+    """Accounts without limits, unless others are named at the sandbox, which answers at once."""
     clock = SystemClock()
     ours, now = house(clock, MemoryEffects()), clock.now()
     ensure_instance(store)
@@ -47,7 +56,7 @@ def add_accounts(store: Store, count: int, policy: Mapping[str, Any]) -> list[Ac
         return [
             accounts.add(
                 tx,
-                NewAccount(f"a{number:05}", "sandbox", settings=NO_LATENCY, overrides=policy),
+                NewAccount(f"a{number:05}", provider, SENDER, settings, None, policy),
                 ours,
                 now,
             )
@@ -55,9 +64,11 @@ def add_accounts(store: Store, count: int, policy: Mapping[str, Any]) -> list[Ac
         ]
 
 
-def launched_campaign(store: Store, senders: list[Account], count: int) -> None:
+def launched_campaign(
+    store: Store, senders: list[Account], count: int, *, action: str = "message"
+) -> None:
     """A campaign as people make one, launched: its lanes are due."""
-    add_campaign(store, senders, count)
+    add_campaign(store, senders, count, action=action)
     now = SystemClock().now()
     with store.write() as tx:
         campaigns.launch(tx, CAMPAIGN, now)
@@ -71,9 +82,11 @@ def add_campaign(
     *,
     name: str = CAMPAIGN,
     start_at: Instant | None = None,
+    action: str = "message",
 ) -> None:
     clock = SystemClock()
-    spec = CampaignSpec(name, tuple(a.name for a in senders), CONTENT, start_at=start_at)
+    names = tuple(account.name for account in senders)
+    spec = CampaignSpec(name, names, CONTENT, action=action, start_at=start_at)
     targets = [Target(f"{name}-{number:07}@example.com") for number in range(count)]
     with store.write() as tx:
         registry = house(clock, MemoryEffects()).providers

@@ -115,7 +115,7 @@ async def _send_all(store: CountedStore, url: str, count: int, found: dict[str, 
     async def until_finished() -> None:
         await reached.wait()
         # All are with the provider; what is left is the last settlements, a few milliseconds.
-        while not await asyncio.to_thread(_finished, store):  # noqa: ASYNC110
+        while not await asyncio.to_thread(is_finished, store):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_EVERY_S)
         # Loading a program and opening a port is no part of the message path.
         found["seconds"] = (clock.monotonic_us() - (effects.began_us or 0)) / SECOND
@@ -127,7 +127,7 @@ async def _send_all(store: CountedStore, url: str, count: int, found: dict[str, 
         raise AssertionError(f"{count} were to be sent, {len(keys)} were accepted")
 
 
-def _finished(store: CountedStore) -> bool:
+def is_finished(store: CountedStore | Store) -> bool:
     with store.read() as tx:
         return scenes.only_run(tx).state is RunState.SUCCESS
 

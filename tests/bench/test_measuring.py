@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import claims, engine, lanes, pace, scenes
+from bench import claims, engine, lanes, pace, scenes, smtp
 from bench.bare import BareLoop
 from bench.children import ROOT, Child, measure
 from bench.places import KINDS, Places, places
@@ -43,6 +43,14 @@ def test_the_engine_and_the_bare_loop_send_everything(here: Places) -> None:
         assert row["deliveries"] == 200
         assert 1 <= row["group"] <= 10
     assert set(made["ratios"]) == {"paceline postgresql / bare postgresql"}
+
+
+def test_letters_reach_the_sink_each_once(here: Places) -> None:
+    options = smtp.SmtpOptions(repetitions=1, accounts=3, count=120, kinds=("sqlite",))
+    made = json.loads(smtp.run(here, options, quiet).to_json())
+    assert [row["name"] for row in made["rows"]] == ["bare aiosmtplib", "paceline sqlite"]
+    assert all(row["per_second"] > 0 and row["letters"] == 120 for row in made["rows"])
+    assert set(made["ratios"]) == {"paceline sqlite / bare aiosmtplib"}
 
 
 def test_every_thread_is_kept_account_of(monkeypatch: pytest.MonkeyPatch) -> None:

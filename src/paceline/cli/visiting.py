@@ -9,6 +9,7 @@ import typer
 from paceline.cli import output
 from paceline.cli.options import AccountName, AsJson
 from paceline.cli.surroundings import existing
+from paceline.core.states import AccountState
 from paceline.engine import visiting
 from paceline.engine.commands import accounts
 
@@ -16,7 +17,7 @@ from paceline.engine.commands import accounts
 def check(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None:
     """Open an account at its provider; say what is wrong.
 
-    Nothing is sent. The exit code is 1 if it cannot be opened.
+    Nothing is sent. The exit code is 1 if it cannot be opened, or is suspended.
     """
     with existing(ctx) as house:
         with house.store.read() as tx:
@@ -24,11 +25,15 @@ def check(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> Non
             used = visiting.in_use(tx, account)
         visiting.refuse_in_use(account, house.providers, used=used)
         found = asyncio.run(visiting.check(account, house.providers))
+    told, ok = found.told, found.ok
+    if account.state is AccountState.SUSPENDED:
+        because = f" ({account.state_reason})" if account.state_reason else ""
+        told, ok = f"it is suspended{because}; looked at now: {told}", False
     if as_json:
-        output.say_json({"account": name, "ok": found.ok, "told": found.told})
+        output.say_json({"account": name, "ok": ok, "told": told, "advice": list(found.advice)})
     else:
-        output.say(f"{name} ({account.provider}): {found.told}")
-    if not found.ok:
+        output.say("\n".join((f"{name} ({account.provider}): {told}", *found.advice)))
+    if not ok:
         raise typer.Exit(1)
 
 

@@ -11,11 +11,21 @@ from typing import NamedTuple, cast
 from paceline.core.errors import ConflictError, InputError, PacelineError, ProviderError
 from paceline.core.instants import SECOND
 from paceline.engine.drivers import within_time
-from paceline.engine.ports import Account, Driver, Group, Grouped, Providers, Remarking, Tx
+from paceline.engine.ports import (
+    Account,
+    Advising,
+    Driver,
+    Group,
+    Grouped,
+    Providers,
+    Remarking,
+    Tx,
+)
 
 OPEN_WITHIN_US = 60 * SECOND
 GROUPS_WITHIN_US = 120 * SECOND
 CLOSE_WITHIN_US = 10 * SECOND
+ADVISE_WITHIN_US = 20 * SECOND
 
 
 class Visited(NamedTuple):
@@ -24,6 +34,8 @@ class Visited(NamedTuple):
 
     ok: bool
     told: str
+    advice: tuple[str, ...] = ()
+    """What an operator should know besides, a line each."""
 
 
 def in_use(tx: Tx, account: Account) -> bool:
@@ -47,16 +59,27 @@ async def check(account: Account, providers: Providers) -> Visited:
     """Open the account and close it again."""
     provider = providers.get(account.provider)
     try:
-        provider.check(account.settings)
+        provider.check(providers.unsealed(account).settings)
         driver = await _opened(account, providers)
         remark = driver.remark if isinstance(driver, Remarking) else ""
+        advice = await _advice(driver)
         await within_time(driver.close(), CLOSE_WITHIN_US)
     except PacelineError as error:
         # Whoever asks has named the account, and is told of it alone.
         return Visited(False, str(error).removeprefix(f"{account.name}: "))
     except TimeoutError:
         return Visited(False, f"no answer within {OPEN_WITHIN_US // SECOND} seconds")
-    return Visited(True, f"it can be opened; {remark}" if remark else "it can be opened")
+    told = f"it can be opened; {remark}" if remark else "it can be opened"
+    return Visited(True, told, tuple(advice))
+
+
+async def _advice(driver: Driver) -> list[str]:
+    if not isinstance(driver, Advising):
+        return []
+    try:
+        return await within_time(driver.advise(), ADVISE_WITHIN_US)
+    except TimeoutError:
+        return []
 
 
 async def groups(account: Account, providers: Providers) -> list[Group]:
@@ -79,4 +102,4 @@ async def _opened(account: Account, providers: Providers) -> Driver:
 
 
 async def _open(account: Account, providers: Providers) -> Driver:
-    return await providers.get(account.provider).open(account)
+    return await providers.get(account.provider).open(providers.unsealed(account))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.providers.conformance import (
+    gmail,
     sandbox,
+    smtp,
     unipile,
     waha,
     wassenger,
@@ -15,3 +17,5 @@ from tests.providers.conformance.case import Case
 CASES: list[Case] = [*sandbox.CASES, *unipile.CASES, *wassenger.CASES, *whatsapp.CASES]
 CASES += whatsapp_cloud.CASES
 CASES += waha.CASES
+CASES += smtp.CASES
+CASES += gmail.CASES

@@ -35,6 +35,7 @@ from paceline.engine.ports.people import (
     Suppressions,
 )
 from paceline.engine.ports.providers import (
+    Advising,
     Alarm,
     Capabilities,
     Clock,
@@ -101,6 +102,7 @@ __all__ = [
     "AccountNews",
     "Accounts",
     "Address",
+    "Advising",
     "Alarm",
     "Alert",
     "Alerts",

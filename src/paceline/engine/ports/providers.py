@@ -134,6 +134,15 @@ class Remarking(Protocol):
         ...
 
 
+@runtime_checkable
+class Advising(Protocol):
+    """What a driver can do besides that can say how its letters will be looked upon."""
+
+    async def advise(self) -> list[str]:
+        """What an operator should know of where it sends from, a line each."""
+        ...
+
+
 class Resolver(Protocol):
     """What a driver with the capability ``resolves`` can do besides."""
 
@@ -172,6 +181,18 @@ class Providers(Protocol):
     def get(self, name: str) -> Provider: ...
 
     def names(self) -> list[str]: ...
+
+    def sealed(self, provider: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """An account's settings as they are stored: nobody who reads them learns a secret."""
+        ...
+
+    def unsealed(self, account: Account) -> Account:
+        """The account with its secrets readable; ``VaultError`` where they cannot be read."""
+        ...
+
+    def is_sealed(self, account: Account) -> bool:
+        """Whether every secret is stored as one is stored now: sealed, with the key in use."""
+        ...
 
 
 class Alarm(Protocol):

@@ -1,0 +1,266 @@
+"""The driver itself: one line to Gmail per open account, every answer and every failure an outcome.
+
+Letters are made in ``../mail``, tokens in ``tokens.py``; answers are read with the tables of
+``errors.py``. A token that Gmail refuses is replaced once and the call made again, which is safe:
+nothing is done for whoever is not let in.
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import structlog
+
+from paceline.core.errors import ProviderError, ProviderRefused
+from paceline.core.instants import Instant
+from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown
+from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
+from paceline.providers.answers import Answer, name_of, one_line, refusal, segment
+from paceline.providers.gmail.errors import is_stale, outcome_of
+from paceline.providers.gmail.settings import ABLE, GmailSettings, Key
+from paceline.providers.gmail.tokens import Tokens
+from paceline.providers.http import LOST, HttpDriver, Line, told
+from paceline.providers.mail.addresses import domain_of, wire_address
+from paceline.providers.mail.letters import File, Letter, Sender, compose, message_id, too_large
+from paceline.providers.options import is_local
+from paceline.providers.shelf import Shelf
+
+USER = "/gmail/v1/users/me"
+"""The mailbox that the token was made for."""
+SEND = f"{USER}/messages/send"
+UPLOAD = f"/upload{SEND}"
+
+LARGEST_LETTER = 36_700_160
+"""Bytes of a letter as it is handed over, files in base64 and all. Gmail takes no more."""
+LARGEST_FILE = 25 * 2**20
+LARGEST_INLINE = 2**20
+"""Letters up to this size go within JSON; larger ones as they are, which is a third less."""
+
+SHORTEST_HIDDEN = 16
+"""The last line of a key may be a few letters long, which other words have in them, too."""
+
+UNCLEAR = Found("unclear")
+
+_STOPS = (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
+
+log = structlog.get_logger("paceline.gmail")
+
+Headers = Mapping[str, str]
+
+
+class GmailLine(Line):
+    """A line over which tokens go that are not known before."""
+
+    def __init__(self, settings: GmailSettings, tokens: Tokens, key: Key, **more: Any) -> None:
+        super().__init__(
+            "Gmail", settings.api_url, {}, secrets=spellings(key), local=settings.is_local, **more
+        )
+        self._tokens = tokens
+
+    def masked(self, text: str) -> str:
+        return super().masked(self._tokens.hidden(text))
+
+
+def line_to_tokens(
+    settings: GmailSettings, key: Key, trust: ssl.SSLContext, timeout: httpx.Timeout | None
+) -> tuple[Line, str]:
+    """The line to whoever makes tokens, and the path there."""
+    parts = urlsplit(settings.token_uri)
+    line = Line(
+        "Google",
+        f"{parts.scheme}://{parts.netloc}",
+        {},
+        trust,
+        secrets=spellings(key),
+        local=is_local(settings.token_uri),
+        timeout=timeout,
+    )
+    return line, parts.path or "/"
+
+
+def spellings(key: Key) -> Iterator[str]:
+    """A key as it may come back: the whole file, the longest first, and every line of what in it is
+    secret, however the lines are put together."""
+    yield key.text
+    yield one_line(key.text)
+    for line in key.private.replace("\\n", "\n").splitlines():
+        if len(line.strip()) >= SHORTEST_HIDDEN and not line.startswith("-----"):
+            yield line.strip()
+
+
+SELECTOR = "google"
+"""Under which name Google signs, unless somebody has chosen another."""
+
+
+class GmailDriver(HttpDriver):
+    """One open account."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        name: str,
+        line: Line,
+        *,
+        mailbox: str,
+        sender: Sender,
+        tokens: Tokens,
+        files: Shelf[File],
+    ) -> None:
+        super().__init__(clock, name, line)
+        self._mailbox = mailbox
+        self._sender = sender
+        self._tokens = tokens
+        self._files = files
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return ABLE
+
+    async def advise(self) -> list[str]:
+        # Loaded only where somebody asks: nothing is sent by it.
+        from paceline.providers.mail.dns import advice
+
+        return await advice(domain_of(wire_address(self._sender.address)), SELECTOR)
+
+    async def close(self) -> None:
+        await super().close()
+        await self._tokens.close()
+
+    # ---------------------------------------------------------------------- sending
+
+    async def _send(self, message: Message) -> Outcome:
+        if message.action not in ABLE.actions:
+            return refusal("action", f"this account cannot send '{message.action}'")
+        letter = self._letter(message)
+        if isinstance(letter, Outcome):
+            return letter
+        answer = await self._with_token(lambda headers: self._hand_over(letter, headers))
+        if isinstance(answer, Outcome):
+            return answer
+        if not answer.succeeded:
+            return outcome_of(answer, self._clock.now())
+        said = answer.said()
+        found = name_of(said.get("id")) if said is not None and "error" not in said else None
+        if found is None:
+            # Somebody said yes, but it was not Gmail, or only half of what it said has arrived.
+            return unknown(f"answered {answer.status} with something that is not Gmail's")
+        return Outcome(OutcomeKind.ACCEPTED, provider_id=found)
+
+    def _letter(self, message: Message) -> Letter | Outcome:
+        files: list[File] = []
+        handles = (() if message.part.media is None else (message.handle or "",)) + message.attached
+        for handle in handles:
+            file = self._files.get(handle)
+            if file is None:
+                return refusal("media-unknown", "the file is not at hand any more")
+            files.append(file)
+        now = self._clock.now()
+        return compose(self._sender, message, files, now, largest=LARGEST_LETTER)
+
+    async def _hand_over(self, letter: Letter, headers: Headers) -> Answer | Outcome:
+        if letter.size <= LARGEST_INLINE:
+            raw = urlsafe_b64encode(letter.raw).decode()
+            return await self._line.deliver(SEND, json={"raw": raw}, headers=headers)
+        return await self._line.deliver(
+            UPLOAD,
+            params={"uploadType": "media"},
+            content=letter.raw,
+            headers={**headers, "Content-Type": "message/rfc822"},
+        )
+
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
+        if len(content) > LARGEST_FILE:
+            return too_large(len(content), LARGEST_FILE)
+        self._files.put(media.id, File(media.name, media.mime, content))
+        return Uploaded(media.id)
+
+    # ---------------------------------------------------------------------- asking
+
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        """By its own Message-ID, which no other letter bears."""
+        own_id = message_id(message.key, self._sender).strip("<>")
+        wanted = {"q": f"rfc822msgid:{own_id}", "includeSpamTrash": "true", "maxResults": "5"}
+        answer = await self._ask(f"{USER}/messages", wanted)
+        if isinstance(answer, Answer) and answer.succeeded:
+            return _found_in(answer)
+        outcome = self._reading(answer)
+        log.info("could not look for a letter", account=self._name, reason=outcome.reason)
+        return UNCLEAR
+
+    async def check_standing(self) -> None:
+        """Whether there is such a mailbox, and whether it may send as it is to."""
+        said = await self._seen(f"{USER}/profile")
+        if not isinstance(said.get("emailAddress"), str):
+            raise ProviderError(f"{self._name}: answered without the mailbox's address")
+        own = self._sender.address
+        if own.casefold() == self._mailbox.casefold():
+            return
+        # Gmail sends all the same where it may not, under the mailbox's own address.
+        said = await self._seen(
+            f"{USER}/settings/sendAs/{segment(own)}", missing=f"may not send as {own}"
+        )
+        if said.get("verificationStatus") not in (None, "accepted"):
+            raise ProviderRefused(f"{self._name}: {own} is not verified as an address to send as")
+
+    async def _seen(self, path: str, missing: str = "") -> Mapping[str, Any]:
+        """What Gmail says; raise what is wrong where it says nothing."""
+        answer = await self._ask(path)
+        said = answer.said() if isinstance(answer, Answer) and answer.succeeded else None
+        if said is not None:
+            return said
+        outcome = self._reading(answer)
+        if isinstance(answer, Answer) and answer.status == 404 and answer.said() and missing:
+            raise ProviderRefused(f"{self._name}: {self._mailbox} {missing}: {outcome.reason}")
+        refused = outcome.kind in _STOPS
+        raise (ProviderRefused if refused else ProviderError)(f"{self._name}: {outcome.reason}")
+
+    async def _ask(
+        self, path: str, parameters: Mapping[str, str] | None = None
+    ) -> Answer | Outcome:
+        """The answer to a question; an outcome where there is none."""
+
+        async def ask(headers: Headers) -> Answer | Outcome:
+            try:
+                return await self._line.call("GET", path, params=parameters, headers=headers)
+            except LOST as error:
+                return transient(self._line.masked(f"no answer from Gmail: {told(error)}"))
+
+        return await self._with_token(ask)
+
+    def _reading(self, answer: Answer | Outcome) -> Outcome:
+        """What an answer that was no use means, fit to be told."""
+        if isinstance(answer, Outcome):
+            return answer
+        outcome = outcome_of(answer, self._clock.now())
+        return outcome._replace(reason=self._line.masked(outcome.reason))
+
+    async def _with_token(
+        self, call: Callable[[Headers], Awaitable[Answer | Outcome]]
+    ) -> Answer | Outcome:
+        """Make a call; once more with another token where Gmail does not know the first."""
+        for last in (False, True):
+            if self._line.closed:
+                return transient("the account has been closed", "closed")
+            token = await self._tokens.get()
+            if isinstance(token, Outcome):
+                return token
+            answer = await call({"Authorization": f"Bearer {token}"})
+            if last or isinstance(answer, Outcome) or not is_stale(answer):
+                return answer
+            self._tokens.discard(token)
+        raise AssertionError("the second answer is the last one")
+
+
+def _found_in(answer: Answer) -> Found:
+    said = answer.said()
+    listed = said.get("messages") if said is not None else None
+    for entry in listed if isinstance(listed, list) else ():
+        found = name_of(entry.get("id")) if isinstance(entry, dict) else None
+        if found is not None:
+            return Found("present", found)
+    return UNCLEAR

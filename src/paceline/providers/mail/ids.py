@@ -1,0 +1,52 @@
+"""The names of letters: made from our own name of a message, and found again in what comes back.
+
+A Message-ID is the same for every attempt at a message, so that whoever gets two of them sees that
+they are one. It is written in small letters and digits only, because some mail systems change
+capitals, and carries a few letters that tell ours from somebody else's of the same form.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+
+_OURS = re.compile(
+    r"(?<![a-z0-9.])pl\.([a-z2-7]{2,300})\.([a-z2-7]{6})(?![a-z0-9.])", re.IGNORECASE
+)
+
+
+def token(key: str) -> str:
+    """The key as it stands in a Message-ID, or in the address that bounces go to."""
+    return f"pl.{_letters(key.encode())}.{_proof(key)}"
+
+
+def id_of(key: str, domain: str) -> str:
+    return f"<{token(key)}@{domain}>"
+
+
+def key_in(text: str) -> str | None:
+    """Our key in a Message-ID, a list of them, or a bounce address; None if there is none.
+
+    Of several the last: of what a message refers to, that is what it answers.
+    """
+    keys = [_read(found[1], found[2]) for found in _OURS.finditer(text)]
+    return next((key for key in reversed(keys) if key is not None), None)
+
+
+def _read(letters: str, proof: str) -> str | None:
+    upper = letters.upper()
+    try:
+        key = base64.b32decode(upper + "=" * (-len(upper) % 8)).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return key if _proof(key) == proof.lower() else None
+
+
+def _proof(key: str) -> str:
+    return _letters(hashlib.sha256(b"paceline " + key.encode()).digest())[:6]
+
+
+def _letters(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().rstrip("=").lower()

@@ -1,0 +1,189 @@
+"""The driver itself: the connections an open account keeps, every answer and failure an outcome.
+
+A connection is kept for the next letter. As many letters as are sent at once have one each: the
+policy's ``concurrency`` decides, and as a rule that is one. One that was idle is tried before a
+letter goes over it, so that a server which has hung up meanwhile leaves nobody in doubt.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+
+from paceline.core.instants import SECOND, Instant
+from paceline.core.outcome import Outcome, transient
+from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
+from paceline.providers.answers import refusal, shortened
+from paceline.providers.mail.addresses import domain_of, wire_address
+from paceline.providers.mail.letters import File, Letter, Sender, compose, too_large
+from paceline.providers.shelf import Shelf
+from paceline.providers.smtp.line import Access, Line, Offers, Timing, Trouble
+from paceline.providers.smtp.settings import ABLE
+
+IDLE_US = 2 * SECOND
+"""After so long a connection is tried before it is used."""
+KEPT_US = 60 * SECOND
+"""After so long it is not even tried: many servers have hung up by then."""
+
+MASK = "(secret)"
+
+
+class SmtpDriver:
+    """One open account."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        name: str,
+        sender: Sender,
+        access: Access,
+        files: Shelf[File],
+        timing: Timing,
+    ) -> None:
+        self._clock = clock
+        self._name = name
+        self._sender = sender
+        self._access = access
+        self._files = files
+        self._timing = timing
+        self._secrets = tuple(_spellings(access.settings.username, access.password))
+        self._idle: list[tuple[Line, int]] = []
+        """Connections that nobody uses now, each with when it was used last."""
+        self._busy: set[Line] = set()
+        self._offers = Offers()
+        self._closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return ABLE
+
+    async def open(self) -> None:
+        """Log in, which shows whether anything can be sent; ``Trouble`` if nothing can."""
+        self._put_back(await self._connect(self._timing.open_s))
+
+    async def send(self, message: Message) -> Outcome:
+        outcome = await self._send(message)
+        return outcome._replace(reason=self.masked(outcome.reason))
+
+    async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
+        if len(content) > self._largest:
+            return too_large(len(content), self._largest)
+        self._files.put(media.id, File(media.name, media.mime, content))
+        return Uploaded(media.id)
+
+    async def find(self, message: Message, since_at: Instant) -> Found:
+        return Found("unclear")
+
+    async def advise(self) -> list[str]:
+        # Loaded only where somebody asks: nothing is sent by it.
+        from paceline.providers.mail.dns import advice
+
+        domain = domain_of(wire_address(self._sender.address))
+        return await advice(domain, self._access.settings.dkim_selector)
+
+    async def close(self) -> None:
+        self._closed = True
+        for line in self._busy:
+            line.drop()
+        while self._idle:
+            line, _ = self._idle.pop()
+            await line.quit()
+
+    def masked(self, text: str) -> str:
+        """Fit to be stored and shown: without the password, and only then shortened."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return shortened(text)
+
+    # ---------------------------------------------------------------------- sending
+
+    async def _send(self, message: Message) -> Outcome:
+        if message.action not in ABLE.actions:
+            return refusal("action", f"this account cannot send '{message.action}'")
+        letter = self._letter(message)
+        if isinstance(letter, Outcome):
+            return letter
+        # Everything before the letter's first byte has one limit, however often it is begun.
+        until_us = self._clock.monotonic_us() + int(self._timing.envelope_s * SECOND)
+        outcome, again = await self._try(letter, until_us)
+        if again:
+            # The server has ended the conversation, and not begun to take this letter.
+            outcome, _ = await self._try(letter, until_us, anew=True)
+        return outcome
+
+    def _letter(self, message: Message) -> Letter | Outcome:
+        files: list[File] = []
+        handles = (() if message.part.media is None else (message.handle or "",)) + message.attached
+        for handle in handles:
+            file = self._files.get(handle)
+            if file is None:
+                return refusal("media-unknown", "the file is not at hand any more")
+            files.append(file)
+        return compose(
+            self._sender,
+            message,
+            files,
+            self._clock.now(),
+            utf8=self._offers.utf8,
+            largest=self._largest,
+        )
+
+    @property
+    def _largest(self) -> int:
+        most, server = self._access.settings.largest, self._offers.size
+        return most if server is None else min(most, server)
+
+    async def _try(
+        self, letter: Letter, until_us: int, *, anew: bool = False
+    ) -> tuple[Outcome, bool]:
+        """What became of it, and whether another connection may do better."""
+        if self._closed:
+            return transient("the account has been closed", "closed"), False
+        kept = None if anew else await self._kept()
+        try:
+            line = kept or await self._connect(self._left_s(until_us))
+        except Trouble as trouble:
+            return trouble.outcome, False
+        self._busy.add(line)
+        try:
+            outcome = await line.deliver(letter, self._left_s(until_us))
+        finally:
+            self._busy.discard(line)
+        if line.is_open:
+            self._put_back(line)
+        return outcome, kept is not None and line.ended_early
+
+    def _left_s(self, until_us: int) -> float:
+        return max((until_us - self._clock.monotonic_us()) / SECOND, 0.01)
+
+    async def _kept(self) -> Line | None:
+        """A connection that is there and works."""
+        while self._idle:
+            line, used_us = self._idle.pop()
+            idle_us = self._clock.monotonic_us() - used_us
+            if idle_us > KEPT_US:
+                line.leave()
+            elif await line.is_well(idle=idle_us > IDLE_US):
+                return line
+        return None
+
+    async def _connect(self, within_s: float) -> Line:
+        line = await Line.open(self._access, self._timing, min(within_s, self._timing.open_s))
+        self._offers = line.offers
+        return line
+
+    def _put_back(self, line: Line) -> None:
+        if self._closed:
+            line.leave()
+        else:
+            self._idle.append((line, self._clock.monotonic_us()))
+
+
+def _spellings(username: str, password: str) -> Iterable[str]:
+    """The password as it may come back: as it is, and as it went over the wire."""
+    if not password:
+        return
+    plain = f"\0{username}\0{password}"
+    yield base64.b64encode(plain.encode()).decode()
+    yield base64.b64encode(password.encode()).decode()
+    yield password

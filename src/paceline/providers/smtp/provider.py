@@ -1,0 +1,110 @@
+"""The provider: what an account of it needs and can do, and how one is opened.
+
+The open account is in ``driver.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from paceline.core.errors import ProviderError, ProviderRefused
+from paceline.core.outcome import OutcomeKind
+from paceline.engine.ports import Account, Capabilities, Clock, Driver, Mailbox
+from paceline.providers.mail.letters import File
+from paceline.providers.mail.settings import SECRETS as MAILBOX_SECRETS
+from paceline.providers.shelf import Shelf
+from paceline.providers.smtp.settings import ABLE, SmtpSettings, read_settings
+
+if TYPE_CHECKING:
+    import ssl
+
+    from paceline.providers.mail.mailbox import ImapMailboxes
+    from paceline.providers.smtp.line import Timing
+
+NAME = "smtp"
+MOST_KEPT = 200 * 2**20
+"""Bytes of files at hand in memory, for all accounts together."""
+
+_STOPS = (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
+
+
+class SmtpProvider:
+    """Opens mailboxes that send through a mail server."""
+
+    name = NAME
+    capabilities = ABLE
+    secrets = frozenset({"password"}) | MAILBOX_SECRETS
+
+    def __init__(self, clock: Clock, *, timing: Timing | None = None) -> None:
+        self._clock = clock
+        self._timing = timing
+        self._files: Shelf[File] = Shelf(MOST_KEPT, lambda file: len(file.content))
+        self._trust: ssl.SSLContext | None = None
+        self._mailboxes: ImapMailboxes | None = None
+
+    def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return read_settings(settings).to_mapping()
+
+    def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
+        read_settings(settings)
+        return ABLE
+
+    async def open(self, account: Account) -> Driver:
+        # What speaks SMTP is loaded with the first account, and not by every command.
+        from paceline.providers.smtp.driver import SmtpDriver
+        from paceline.providers.smtp.line import Access, Timing, Trouble
+
+        settings = read_settings(account.settings)
+        sender = settings.sender(account.address)
+        access = Access(
+            settings, settings.secret(), settings.greeting(sender), self._certificates(settings)
+        )
+        driver = SmtpDriver(
+            self._clock, account.name, sender, access, self._files, self._timing or Timing()
+        )
+        try:
+            await driver.open()
+        except Trouble as trouble:
+            await driver.close()
+            refused = trouble.outcome.kind in _STOPS
+            reason = driver.masked(f"{account.name}: {trouble.outcome.reason}")
+            raise (ProviderRefused if refused else ProviderError)(reason) from None
+        except BaseException:
+            await driver.close()
+            raise
+        return driver
+
+    def has_mailbox(self, settings: Mapping[str, Any]) -> bool:
+        return bool(settings.get("imap_host"))
+
+    async def open_mailbox(self, account: Account) -> Mailbox:
+        from paceline.providers.mail.mailbox import ImapMailboxes
+
+        settings = read_settings(account.settings)
+        trust = None if settings.imap_security == "plain" else self._trusted(settings)
+        access = settings.access(settings.username, settings.secret(), trust)
+        if self._mailboxes is None:
+            self._mailboxes = ImapMailboxes(self._clock)
+        ours = {settings.sender(account.address).address, account.address, settings.reply_to}
+        return await self._mailboxes.open(account.name, access, ours - {""})
+
+    def _certificates(self, settings: SmtpSettings) -> ssl.SSLContext | None:
+        """Whom to trust: read once for all accounts, unless one trusts somebody of its own."""
+        return None if settings.security == "plain" else self._trusted(settings)
+
+    def _trusted(self, settings: SmtpSettings) -> ssl.SSLContext:
+        from paceline.providers.http import certificates
+
+        if settings.ca_file:
+            own = certificates()
+            try:
+                own.load_verify_locations(settings.ca_file)
+            except OSError as error:
+                raise ProviderRefused(
+                    f"ca_file {settings.ca_file!r} is of no use: {error}"
+                ) from None
+            return own
+        if self._trust is None:
+            self._trust = certificates()
+        return self._trust
