@@ -1,7 +1,8 @@
 """The one place that wires: settings become a store, providers, policies and a running service.
 
 Nothing is decided here but who gets to know whom, what a signal means, and in which order things
-start and stop.
+start and stop. What only the service needs is loaded where it is used, because every command comes
+through here.
 """
 
 from __future__ import annotations
@@ -20,38 +21,37 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from paceline.config import Settings
-from paceline.core.errors import InputError
+from paceline.config import Settings, sqlite_path
+from paceline.core.errors import InputError, VaultError
 from paceline.core.instants import MILLISECOND
 from paceline.core.webhooks import Webhook
 from paceline.engine.catalogue import Catalogue, apply_catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
-from paceline.engine.courier import Courier
-from paceline.engine.journal import GroupJournal, ThreadRunner
+from paceline.engine.commands.sealing import seal_all
 from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
-from paceline.engine.readiness import Readiness
-from paceline.engine.supervisor import Supervisor, SupervisorOptions
-from paceline.engine.teller import Teller
 from paceline.engine.unsubscribing import (
     UnsubscribeDesk,
     base_url_of,
     ensure_links,
     set_base_url,
 )
-from paceline.providers.registry import Registry
-from paceline.providers.sandbox import FileEffects, MemoryEffects, SandboxProvider
-from paceline.providers.unipile import UnipileProvider
-from paceline.providers.waha import WahaProvider
-from paceline.providers.wassenger import WassengerProvider
-from paceline.providers.whatsapp.provider import WhatsAppProvider
-from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider
+from paceline.providers.drivers import every_driver
 from paceline.store.database import open_store
+from paceline.vault import KeyFile, KeyVault
 
 if TYPE_CHECKING:
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer
+    from paceline.engine.courier import Courier
+    from paceline.engine.supervisor import Supervisor
+    from paceline.engine.teller import Teller
+    from paceline.engine.watching import Watcher
     from paceline.providers.postman import HttpPostman
+    from paceline.providers.sandbox import FileEffects
+
+    Beside = Teller | Courier | Watcher
+    """What runs beside the lanes, and never in their way."""
 
 log = structlog.get_logger("paceline.app")
 
@@ -98,6 +98,14 @@ def make_catalogue(settings: Settings) -> Catalogue:
         raise error.within(settings.source) if settings.source else error from None
 
 
+def make_vault(settings: Settings) -> KeyVault:
+    """Who seals secrets. A file beside a SQLite database is made when there is something to seal;
+    a fleet has to be given the same key everywhere."""
+    path = settings.key_path
+    alone = sqlite_path(settings.database) is not None
+    return KeyVault(None if path is None else KeyFile(path), os.environ, may_create=alone)
+
+
 def make_notifier(settings: Settings) -> Notifier | None:
     """Who tells operators of alerts; None if nobody said whom to tell."""
     if not settings.alerts_urls:
@@ -122,6 +130,8 @@ def make_postman(settings: Settings, webhook: Webhook, clock: Clock) -> tuple[Ht
 
 
 def _couriers(app: App, journal: Journal) -> list[Courier]:
+    from paceline.engine.courier import Courier
+
     instance, found = ensure_instance(app.store), []
     for webhook in app.settings.webhooks:
         postman, secret = make_postman(app.settings, webhook, app.clock)
@@ -140,26 +150,21 @@ def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
         ensure_instance(store)
         _note_base_url(store, settings.base_url, serves=sends)
         with _effects(settings, sends=sends) as effects:
-            registry = Registry(
-                [
-                    SandboxProvider(clock, effects),
-                    UnipileProvider(clock),
-                    WahaProvider(clock),
-                    WassengerProvider(clock),
-                    WhatsAppProvider(clock, settings.whatsapp_folder),
-                    WhatsAppCloudProvider(clock),
-                ]
-            )
+            vault = make_vault(settings)
+            registry = every_driver(clock, effects, settings.whatsapp_folder, vault)
             yield App(settings, store, clock, House(registry, catalogue))
     finally:
         store.close()
 
 
 @contextmanager
-def _effects(settings: Settings, *, sends: bool) -> Iterator[FileEffects | MemoryEffects]:
+def _effects(settings: Settings, *, sends: bool) -> Iterator[FileEffects | None]:
+    """The log of what the sandbox does, if it may do anything."""
     if not sends:
-        yield MemoryEffects()
+        yield None
         return
+    from paceline.providers.sandbox import FileEffects
+
     path = settings.effects_path
     try:
         effects = FileEffects(path)
@@ -207,6 +212,10 @@ async def serve(
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer, listen, make_api
     from paceline.api.unsubscribe import add_unsubscribing
+    from paceline.engine.journal import GroupJournal, ThreadRunner
+    from paceline.engine.readiness import Readiness
+    from paceline.engine.teller import Teller
+    from paceline.engine.watching import Watcher
 
     settings = app.settings
     observer = PrometheusObserver()
@@ -224,6 +233,7 @@ async def serve(
     )
     try:
         await _update_policies(app, journal)
+        await _seal_secrets(app, journal)
         supervisor = _supervisor(app, journal, observer)
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
         api = make_api(observer, Readiness(journal, supervisor, stop))
@@ -231,7 +241,8 @@ async def serve(
         if links is not None:
             add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
         http = HttpServer(api, bound)
-        tellers: list[Teller | Courier] = [teller, *_couriers(app, journal)]
+        watcher = Watcher(journal, app.clock, app.providers)
+        tellers: list[Beside] = [teller, watcher, *_couriers(app, journal)]
         await _run(app, supervisor, tellers, http, stop, serving)
     finally:
         bound.close()
@@ -241,7 +252,7 @@ async def serve(
 async def _run(
     app: App,
     supervisor: Supervisor,
-    tellers: Sequence[Teller | Courier],
+    tellers: Sequence[Beside],
     http: HttpServer,
     stop: asyncio.Event,
     serving: Callable[[str], None],
@@ -275,9 +286,7 @@ async def _run(
     log.info("stopped")
 
 
-async def _end_telling(
-    tellers: Sequence[Teller | Courier], telling: Sequence[asyncio.Task[None]]
-) -> None:
+async def _end_telling(tellers: Sequence[Beside], telling: Sequence[asyncio.Task[None]]) -> None:
     """Let what is being told be told, for a moment; a stop is not put off for a slow service."""
     for teller in tellers:
         teller.stop()
@@ -296,7 +305,20 @@ async def _update_policies(app: App, journal: Journal) -> None:
         log.info("policy updated", account=account.name, policy=account.policy_name)
 
 
+async def _seal_secrets(app: App, journal: Journal) -> None:
+    """What was stored before there was a key to seal it with is sealed now, if there is one."""
+    try:
+        count = await journal.write(lambda tx: seal_all(tx, app.providers))
+    except (InputError, VaultError) as error:
+        log.warning("some accounts' secrets are not sealed", reason=str(error))
+    else:
+        if count:
+            log.info("secrets sealed", accounts=count)
+
+
 def _supervisor(app: App, journal: Journal, observer: PrometheusObserver) -> Supervisor:
+    from paceline.engine.supervisor import Supervisor, SupervisorOptions
+
     settings = app.settings
     return Supervisor(
         journal,

@@ -21,12 +21,15 @@ from paceline.engine.commands import (
     control,
     erasing,
     freezing,
+    reminder_runs,
     reminders,
     retrying,
+    returns,
     signals,
 )
 from paceline.engine.commands.reassigning import reassign
-from paceline.engine.ports import Event, Posted
+from paceline.engine.ports import Event, Posted, Returned
+from paceline.engine.unsubscribing import unsubscribe
 from tests.engine.receiver import Receiver, courier_of, happen, keep_looking
 from tests.engine.scenes import change, finish, say, to, until
 from tests.engine.test_people import know
@@ -125,6 +128,21 @@ async def of_reminders(world: World) -> None:
     late = world.process("late")
     await world.wait(MINUTE)
     await late.stop()
+    now = world.clock.now()
+    world.write(lambda tx: reminder_runs.cancel(tx, "standup", now))
+    world.write(lambda tx: reminders.remove(tx, "standup", now))
+
+
+async def of_letters(world: World) -> None:
+    world.account()
+    world.campaign(3)
+    await finish(world)
+    now, instance = world.clock.now(), world.read(lambda tx: tx.settings.get("instance"))
+    back = Returned("bounced", "", "no such user", 0, key=f"{instance}-1-0")
+    called_spam = Returned("complaint", "", "abuse", 0, key=f"{instance}-2-0")
+    account = world.account_now()
+    world.write(lambda tx: returns.take_in(tx, account, [back, called_spam], now))
+    world.write(lambda tx: unsubscribe(tx, 3, now))
 
 
 async def of_webhooks(world: World) -> None:
@@ -164,9 +182,11 @@ STORIES: list[tuple[Script, set[EventKind]]] = [
         {
             *(K.REMINDER_CREATED, K.REMINDER_EDITED, K.REMINDER_ENABLED, K.REMINDER_DISABLED),
             *(K.REMINDER_PAUSED, K.REMINDER_RESUMED, K.REMINDER_REASSIGNED),
+            *(K.REMINDER_CANCELLED, K.REMINDER_REMOVED),
             *(K.RUN_FIRED, K.RUN_STARTED, K.RUN_PROGRESS, K.RUN_FINISHED, K.RUN_MISSED),
         },
     ),
+    (of_letters, {K.DELIVERY_RETURNED, K.RECIPIENT_COMPLAINED, K.RECIPIENT_UNSUBSCRIBED}),
     (of_webhooks, {K.WEBHOOK_SKIPPED, K.WEBHOOK_DISABLED}),
 ]
 

@@ -49,12 +49,16 @@ class EventKind(StrEnum):
     REMINDER_PAUSED = "reminder.paused"
     REMINDER_RESUMED = "reminder.resumed"
     REMINDER_REASSIGNED = "reminder.reassigned"
+    REMINDER_CANCELLED = "reminder.cancelled"
+    REMINDER_REMOVED = "reminder.removed"
     SENDING_STOPPED = "sending.stopped"
     SENDING_RESUMED = "sending.resumed"
     UNKNOWN_RESOLVED = "unknown.resolved"
     SIGNALS_CHANGED = "signals.changed"
     AUDIENCE_REMOVED = "audience.removed"
     CONTACT_ERASED = "contact.erased"
+    DELIVERY_RETURNED = "delivery.returned"
+    RECIPIENT_COMPLAINED = "recipient.complained"
     RECIPIENT_UNSUBSCRIBED = "recipient.unsubscribed"
     WEBHOOK_SKIPPED = "webhook.skipped"
     WEBHOOK_DISABLED = "webhook.disabled"
@@ -131,6 +135,11 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
             "what waited with an account that cannot send was given to others",
             ("reminder", "run", "moved", "accounts"),
         ),
+        _K.REMINDER_CANCELLED: Described(
+            "nothing more of one of its runs starts; it fires again at its next time",
+            ("reminder", "run", "reason"),
+        ),
+        _K.REMINDER_REMOVED: Described("it is gone, and its name is free", ("reminder",)),
         _K.SENDING_STOPPED: Described("an operator has stopped everything", ("reason",)),
         _K.SENDING_RESUMED: Described("sending goes on after that", ()),
         _K.UNKNOWN_RESOLVED: Described(
@@ -140,6 +149,12 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         _K.SIGNALS_CHANGED: Described("the table of signals was changed", ("signals",)),
         _K.AUDIENCE_REMOVED: Described("an audience was removed", ("audience",)),
         _K.CONTACT_ERASED: Described("a person was erased", ("deliveries", "cancelled")),
+        _K.DELIVERY_RETURNED: Described(
+            "a message came back after it had been accepted", ("delivery", "suppressed")
+        ),
+        _K.RECIPIENT_COMPLAINED: Described(
+            "somebody called a message spam, and is not written to any more", ("delivery",)
+        ),
         _K.RECIPIENT_UNSUBSCRIBED: Described(
             "somebody followed the link in a message, and is not written to any more",
             ("delivery",),
@@ -184,6 +199,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "audience": "the audience's name",
         "deliveries": "deliveries to that person",
         "cancelled": "those of them that were called off",
+        "suppressed": "whether its recipient is not written to any more",
         "webhook": "the webhook's name",
         "event": "the event's number",
         "kind": "the event's kind",

@@ -14,16 +14,18 @@ from paceline.core.instants import HOUR, Instant, local_text
 from paceline.core.outcome import COUNTS_AS_FAILED, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.states import AccountState
-from paceline.engine.ports import Account, Alert, Event, Hook, NewAlert, OpenKind, Run, Tx
+from paceline.engine.ports import Account, Alert, Delivery, Event, Hook, NewAlert, OpenKind, Run, Tx
 from paceline.engine.ports.alerts import Reasons
 
 BREAKER = "campaign.breaker"
 SIGNALLED = "campaign.signal"
 DEFECT = "campaign.defect"
 BOUNCES = "account.bounces"
+COMPLAINTS = "account.complaints"
 THROTTLED = "account.throttled"
 MISSED = "reminder.missed"
 UNFINISHED = "reminder.unfinished"
+MAILBOX_FAILS = "mailbox.failing"
 WEBHOOK_FAILS = "webhook.failing"
 WEBHOOK_SKIPPED = "webhook.skipped"
 WEBHOOK_DISABLED = "webhook.disabled"
@@ -116,6 +118,21 @@ def throttled_again(tx: Tx, account: Account, setbacks: int, reason: str, now: I
     tx.alerts.put(NewAlert(key=key, kind=THROTTLED, text=text, account_id=account.id), now)
 
 
+def complained(tx: Tx, delivery: Delivery, now: Instant) -> None:
+    """Somebody called a message spam. Mail houses count these, and few are forgiven."""
+    assert delivery.account_id is not None, "what was sent was sent from somewhere"
+    account = tx.accounts.get(delivery.account_id)
+    tx.alerts.put(
+        NewAlert(
+            key=f"{COMPLAINTS}:{delivery.account_id}",
+            kind=COMPLAINTS,
+            text=f"account {account.name}: recipients call its messages spam",
+            account_id=delivery.account_id,
+        ),
+        now,
+    )
+
+
 def firing_missed(tx: Tx, reminder: str, run: Run, told: str, now: Instant) -> None:
     """A reminder was to fire, and nobody was there; or it was paused."""
     _about_reminder(tx, MISSED, reminder, run, told, now)
@@ -128,7 +145,12 @@ def fell_short(tx: Tx, reminder: str, run: Run, told: str, now: Instant) -> None
 
 def reminder_goes_well(tx: Tx, run: Run, now: Instant) -> None:
     """A firing reached everybody: what became of those before it is history."""
-    tx.alerts.clear(now, keys=[f"{kind}:{run.campaign_id}" for kind in (MISSED, UNFINISHED)])
+    reminder_is_gone(tx, run.campaign_id, now)
+
+
+def reminder_is_gone(tx: Tx, campaign_id: int, now: Instant) -> None:
+    """Nobody waits for a reminder that was removed."""
+    tx.alerts.clear(now, keys=[f"{kind}:{campaign_id}" for kind in (MISSED, UNFINISHED)])
 
 
 def _about_reminder(tx: Tx, kind: str, reminder: str, run: Run, told: str, now: Instant) -> None:
@@ -136,6 +158,17 @@ def _about_reminder(tx: Tx, kind: str, reminder: str, run: Run, told: str, now: 
     key = f"{kind}:{run.campaign_id}"
     text = f"reminder {reminder}: {told}"
     tx.alerts.put(NewAlert(key=key, kind=kind, text=text, run_id=run.id), now)
+
+
+def mailbox_fails(tx: Tx, account: Account, reason: str, now: Instant) -> None:
+    """What comes back to an account is not heard of any more."""
+    text = f"the mailbox of {account.name} cannot be read: {reason}"
+    key = f"{MAILBOX_FAILS}:{account.id}"
+    tx.alerts.put(NewAlert(key, MAILBOX_FAILS, text, account_id=account.id), now)
+
+
+def mailbox_works(tx: Tx, account: Account, now: Instant) -> None:
+    tx.alerts.clear(now, keys=[f"{MAILBOX_FAILS}:{account.id}"])
 
 
 def webhook_fails(tx: Tx, hook: Hook, now: Instant) -> None:

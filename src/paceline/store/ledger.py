@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlalchemy import ClauseElement, and_, bindparam, case, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from paceline.core.instants import Instant
 from paceline.core.model import REPLY
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
-from paceline.store.base import Subject, storable, storable_or_none
+from paceline.store.base import Subject, insert_into, storable, storable_or_none
 from paceline.store.prepared import Prepared
-from paceline.store.schema import ledger
+from paceline.store.schema import deliveries, ledger
 
 FETCHED_AT_ONCE = 1_000
 
@@ -42,9 +41,9 @@ _COLUMNS = tuple(column.name for column in rows.LEDGER)
 
 
 def _append(on_postgresql: bool) -> ClauseElement:
-    insert = postgresql.insert(ledger) if on_postgresql else sqlite.insert(ledger)
     return (
-        insert.values({name: bindparam(name) for name in _COLUMNS})
+        insert_into(ledger, on_postgresql=on_postgresql)
+        .values({name: bindparam(name) for name in _COLUMNS})
         .on_conflict_do_nothing()
         .returning(ledger.c.delivery_id)
     )
@@ -75,6 +74,20 @@ class Ledger(Subject):
         paced_at: Instant | None
         any_at, paced_at = found
         return any_at, paced_at
+
+    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
+        late = deliveries.c.sent_at.is_not(None)
+        statement = (
+            select(func.count(case((late, None), else_=1)), func.count(case((late, 1))))
+            .select_from(deliveries)
+            .where(
+                deliveries.c.account_id == account_id,
+                deliveries.c.state == "bounced",
+                deliveries.c.moved_at >= since_at,
+            )
+        )
+        at_once, later = self._connection.execute(statement).one()
+        return int(at_once), int(later)
 
     def append(self, row: LedgerRow) -> bool:
         values = dict(zip(_COLUMNS, _values(row), strict=True))

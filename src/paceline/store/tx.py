@@ -16,6 +16,7 @@ from paceline.store.deliveries import Deliveries
 from paceline.store.events import Events
 from paceline.store.history import History
 from paceline.store.hooks import Hooks
+from paceline.store.inbox import Inbox, Watches
 from paceline.store.keys import Keys
 from paceline.store.lanes import Lanes, Processes
 from paceline.store.ledger import Ledger
@@ -132,6 +133,14 @@ class Transaction:
     @cached_property
     def settings(self) -> Settings:
         return Settings(self._context)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        return Inbox(self._context)
+
+    @cached_property
+    def watches(self) -> Watches:
+        return Watches(self._context)
 
     @cached_property
     def events(self) -> Events:

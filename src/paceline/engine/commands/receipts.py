@@ -24,7 +24,7 @@ Taken = Literal["resolved", "early", "nothing"]
 should do so again in a while; or there was nothing to be in doubt of."""
 
 
-class _Key(NamedTuple):
+class Named(NamedTuple):
     """The part that a key names (``LaneContext.key``)."""
 
     delivery_id: int
@@ -33,7 +33,7 @@ class _Key(NamedTuple):
 
 def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -> Taken:
     """End the doubt that a receipt for this account answers, if there is one."""
-    key = _key(str(tx.settings.get("instance")), receipt.key)
+    key = named_by(tx, receipt.key)
     if key is None or _in_doubt(tx, account_id, key) is None:
         return "nothing"
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
@@ -63,20 +63,23 @@ def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -
     return "resolved"
 
 
-def _key(instance: str, written: str | None) -> _Key | None:
+def named_by(tx: Tx, written: str | None) -> Named | None:
     """What a key of this installation names; None for anybody else's."""
-    ours, _, numbers = (written or "").rpartition(f"{instance}-")
+    if written is None:
+        return None
+    instance = str(tx.settings.get("instance"))
+    ours, _, numbers = written.rpartition(f"{instance}-")
     delivery_id, _, part = numbers.partition("-")
     if ours or not (_is_number(delivery_id) and _is_number(part)):
         return None
-    return _Key(int(delivery_id), int(part))
+    return Named(int(delivery_id), int(part))
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 18
 
 
-def _in_doubt(tx: Tx, account_id: int, key: _Key) -> Delivery | None:
+def _in_doubt(tx: Tx, account_id: int, key: Named) -> Delivery | None:
     """The delivery, if the part is the one that it hangs on, and this account tried it."""
     try:
         delivery = tx.deliveries.get(key.delivery_id)

@@ -12,6 +12,7 @@ from paceline.engine.ports.audit import Audit
 from paceline.engine.ports.campaigns import Campaigns, Runs
 from paceline.engine.ports.events import Events, Hooks
 from paceline.engine.ports.history import History
+from paceline.engine.ports.inbox import Inbox, Watches
 from paceline.engine.ports.keys import Keys
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
 from paceline.engine.ports.people import Audiences, Contacts, Suppressions
@@ -90,6 +91,10 @@ class Tx(Protocol):
     def waiting(self) -> Waiting: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def watches(self) -> Watches: ...
     @property
     def events(self) -> Events: ...
     @property

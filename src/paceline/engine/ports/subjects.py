@@ -253,6 +253,10 @@ class Ledger(Protocol):
         """Slots used per action type by intents made since then."""
         ...
 
+    def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
+        """Messages that bounced since then: as they were sent, and after they were accepted."""
+        ...
+
     def append(self, row: LedgerRow) -> bool:
         """For outcomes settled outside a lane; a row that exists already is left alone."""
         ...

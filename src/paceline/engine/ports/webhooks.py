@@ -50,7 +50,7 @@ class Receipt(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """A letter of ours that came back after it had been accepted, or that somebody complained of."""
+    """A letter of ours that came back after it was accepted, or that somebody complained of."""
 
     kind: Literal["bounced", "failed", "delayed", "complaint"]
     """The address does not exist; it was refused for another reason; it is still being tried; it

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from paceline.store.schema.common import (
     METADATA,
+    complete_for_postgresql,
 )
+from paceline.store.schema.inbox import inbound, watches
 from paceline.store.schema.people import (
     addresses,
     audience_members,
@@ -65,6 +67,7 @@ __all__ = [
     "audience_members",
     "audiences",
     "campaigns",
+    "complete_for_postgresql",
     "contacts",
     "counters",
     "deliveries",
@@ -72,6 +75,7 @@ __all__ = [
     "group_syncs",
     "groups",
     "idempotency_keys",
+    "inbound",
     "lanes",
     "ledger",
     "media",
@@ -85,5 +89,6 @@ __all__ = [
     "suppressions",
     "uploads",
     "usage",
+    "watches",
     "webhooks",
 ]

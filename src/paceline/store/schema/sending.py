@@ -208,6 +208,13 @@ Index(
     deliveries.c.id,
     **only("state = 'sending'"),
 )
+# How many came back in a day: asked for whenever one does.
+Index(
+    "ix_deliveries_bounced",
+    deliveries.c.account_id,
+    deliveries.c.moved_at,
+    **only("state = 'bounced'"),
+)
 Index(
     "ix_deliveries_unknown",
     deliveries.c.run_id,
@@ -293,7 +300,7 @@ usage = Table(
         autoincrement=False,
     ),
     Column("checkpoint", Text),
-    postgresql_with=ROOMY,
+    info=ROOMY,
 )
 
 processes = Table(
@@ -321,7 +328,7 @@ lanes = Table(
     Column("owner", BigInteger, ForeignKey("processes.id")),
     Column("revision", BigInteger, nullable=False),
     Column("wake_at", BigInteger),
-    postgresql_with=ROOMY,
+    info=ROOMY,
 )
 Index(
     "ix_lanes_free",
@@ -346,6 +353,6 @@ counters = Table(
     Column("n", BigInteger, nullable=False),
     one_of("state", DeliveryState),
     sqlite_with_rowid=False,
-    postgresql_with=ROOMY,
+    info=ROOMY,
 )
 Index("ix_counters_run", counters.c.run_id)

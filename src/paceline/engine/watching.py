@@ -1,0 +1,202 @@
+"""The watcher: reads what comes to accounts' mailboxes, each by one process of the fleet.
+
+What a mailbox brings and how far it has been read are written in one transaction: a process that is
+killed in between leaves neither, and whoever reads next is given the same again. What was taken in
+twice changes nothing the second time.
+
+Nothing here can harm sending: whatever fails is logged, kept as the mailbox's problem, and tried
+again later. A mailbox that does not let us in is told to operators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import structlog
+
+from paceline.core.errors import ProviderError, ProviderRefused, SchemaMismatch, StoreError
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.engine import alerts
+from paceline.engine.commands import returns
+from paceline.engine.commands.returns import TakenIn
+from paceline.engine.drivers import CLOSE_WITHIN_US, within_time
+from paceline.engine.ports import Account, Clock, Journal, Mailbox, Mailboxes, News, Providers, Tx
+from paceline.engine.ports.inbox import Watch
+
+LOOK_EVERY_US = 30 * SECOND
+"""How often mailboxes are looked for that nobody reads."""
+LEASE_US = 3 * MINUTE
+WAIT_US = MINUTE
+"""How long a mailbox is waited for at a time: well within a lease."""
+OPEN_WITHIN_US = 30 * SECOND
+TELL_AFTER_US = 15 * MINUTE
+"""How long a mailbox is away before operators are told; one that refuses us is told at once."""
+
+log = structlog.get_logger("paceline.inbox")
+
+
+class Watcher:
+    """Runs beside the lanes, for all mailboxes that this process reads."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        providers: Providers,
+        *,
+        look_every_us: int = LOOK_EVERY_US,
+        wait_us: int = WAIT_US,
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._providers = providers
+        self._look_every_us = look_every_us
+        self._wait_us = wait_us
+        self._reading: dict[int, asyncio.Task[None]] = {}
+        self._signal = asyncio.Event()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Nothing new is begun; what is being read is given back."""
+        self._stopping = True
+        self._signal.set()
+
+    async def run(self) -> None:
+        try:
+            while not self._stopping:
+                try:
+                    await self.look()
+                except SchemaMismatch:
+                    raise
+                except StoreError as error:
+                    log.warning("mailboxes cannot be looked for", error=str(error))
+                except Exception:
+                    # A defect of ours, and no reason to stop sending: the next look may do better.
+                    log.exception("looking for mailboxes failed")
+                await self._rest()
+        finally:
+            await self._end()
+
+    async def look(self) -> None:
+        """Begin to read every mailbox that nobody reads."""
+        self._reading = {name: task for name, task in self._reading.items() if not task.done()}
+        accounts = await self._journal.read(lambda tx: tx.accounts.list())
+        for account in accounts:
+            if account.id not in self._reading and self._has_mailbox(account):
+                task = asyncio.create_task(self._read(account), name=f"mailbox {account.name}")
+                self._reading[account.id] = task
+
+    def _has_mailbox(self, account: Account) -> bool:
+        provider = self._providers.get(account.provider)
+        offers = getattr(provider, "has_mailbox", None)
+        return offers is not None and bool(offers(account.settings))
+
+    async def _rest(self) -> None:
+        alarm = self._clock.alarm(self._clock.now() + self._look_every_us, self._signal.set)
+        try:
+            await self._signal.wait()
+        finally:
+            alarm.cancel()
+        if not self._stopping:
+            self._signal.clear()
+
+    async def _end(self) -> None:
+        reading = list(self._reading.values())
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    # ------------------------------------------------------------------ one mailbox
+
+    async def _read(self, account: Account) -> None:
+        """Read it for as long as it is ours and can be read. Whatever ends that is tried again by
+        the next look."""
+        try:
+            held = await self._journal.write(lambda tx: tx.watches.take(account.id, LEASE_US))
+            if held is not None:
+                await self._hold(account, held)
+        except StoreError as error:
+            log.warning("mailbox is given up", account=account.name, error=str(error))
+        except Exception:
+            log.exception("reading a mailbox failed", account=account.name)
+
+    async def _hold(self, account: Account, held: Watch) -> None:
+        mailbox: Mailbox | None = None
+        ours = True
+        try:
+            provider = cast("Mailboxes", self._providers.get(account.provider))
+            opening = provider.open_mailbox(self._providers.unsealed(account))
+            mailbox = await within_time(opening, OPEN_WITHIN_US)
+            goes_on = True
+            while goes_on:
+                cursor, news = await mailbox.next(held.cursor, self._wait_us)
+                after, goes_on = await self._take_in(account, held, cursor, news)
+                if after is None:
+                    ours = False
+                    return
+                held = after
+        except (ProviderError, TimeoutError) as error:
+            ours = False
+            await self._failed(account, held, error)
+        finally:
+            if mailbox is not None:
+                await _close(mailbox, account)
+            if ours:
+                await self._give_back(held)
+
+    async def _take_in(
+        self, account: Account, held: Watch, cursor: str, news: list[News]
+    ) -> tuple[Watch | None, bool]:
+        """Write down all of it, and that we have it. None where somebody else reads the mailbox by
+        now; and whether to go on, which an account that was changed or removed ends."""
+        now = self._clock.now()
+
+        def work(tx: Tx) -> tuple[Watch | None, bool, TakenIn]:
+            returns.prepare(tx, news)
+            after = tx.watches.change(
+                held, LEASE_US, cursor=cursor, read_at=now, problem="", failing_since_at=None
+            )
+            if after is None:
+                return None, False, TakenIn()
+            current = tx.accounts.get(account.id)
+            taken = returns.take_in(tx, current, news, now)
+            if held.problem:
+                alerts.mailbox_works(tx, current, now)
+            same = current.removed_at is None and current.settings == account.settings
+            return after, same, taken
+
+        after, goes_on, taken = await self._journal.write(work)
+        if any(taken):
+            log.info("mail taken in", account=account.name, **taken._asdict())
+        return after, goes_on
+
+    async def _failed(self, account: Account, held: Watch, error: Exception) -> None:
+        reason = str(error) or "no answer in time"
+        refused = isinstance(error, ProviderRefused)
+        now = self._clock.now()
+        log.warning("mailbox cannot be read", account=account.name, reason=reason)
+
+        def work(tx: Tx) -> None:
+            since_at: Instant = held.failing_since_at or now
+            changes = {"problem": reason, "failing_since_at": since_at}
+            if tx.watches.change(held, None, **changes) is None:
+                return
+            if refused or now - since_at >= TELL_AFTER_US:
+                alerts.mailbox_fails(tx, account, reason, now)
+
+        await self._journal.write(work)
+
+    async def _give_back(self, held: Watch) -> None:
+        try:
+            await self._journal.write(lambda tx: tx.watches.change(held, None))
+        except StoreError as error:
+            # Then others wait until the lease is over.
+            log.warning("mailbox is not given back", error=str(error))
+
+
+async def _close(mailbox: Mailbox, account: Account) -> None:
+    try:
+        await within_time(mailbox.close(), CLOSE_WITHIN_US)
+    except Exception as error:
+        log.warning("mailbox did not close", account=account.name, error=repr(error))

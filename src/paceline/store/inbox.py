@@ -1,0 +1,99 @@
+"""What comes in: messages, each once, and how far mailboxes have been read.
+
+As with lanes, a mailbox is held by naming its generation until its lease ends by the database's
+clock, and every write is one guarded UPDATE: whoever comes second changes nothing and is told so.
+"""
+
+from __future__ import annotations
+
+from builtins import list as list_of
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import or_, select, update
+
+from paceline.core.instants import Instant
+from paceline.engine.ports.inbox import Received, Watch
+from paceline.engine.ports.webhooks import Inbound
+from paceline.store.base import Subject, storable
+from paceline.store.schema import inbound, watches
+
+
+class Inbox(Subject):
+    def add(
+        self, account_id: int, message: Inbound, delivery_id: int | None, at: Instant
+    ) -> int | None:
+        statement = (
+            self._context.insert(inbound)
+            .values(
+                account_id=account_id,
+                provider_id=storable(message.provider_id),
+                chat=storable(message.chat),
+                sender=storable(message.sender),
+                subject=storable(message.subject),
+                text=storable(message.text),
+                kind=storable(message.kind),
+                automatic=message.automatic,
+                from_us=message.from_us,
+                delivery_id=delivery_id,
+                at=message.at or at,
+                received_at=at,
+            )
+            .on_conflict_do_nothing()
+            .returning(inbound.c.id)
+        )
+        row = self._connection.execute(statement).first()
+        return None if row is None else int(row[0])
+
+    def latest(self, account_id: int | None = None, limit: int = 50) -> list_of[Received]:
+        statement = select(*inbound.c).order_by(inbound.c.id.desc()).limit(limit)
+        if account_id is not None:
+            statement = statement.where(inbound.c.account_id == account_id)
+        return [Received(*row) for row in self._connection.execute(statement)]
+
+    def blot_out(self, renamed: Mapping[str, str]) -> int:
+        found = 0
+        for before, after in renamed.items():
+            theirs = or_(inbound.c.sender == before, inbound.c.chat == before)
+            blank = {"sender": after, "chat": after, "subject": "", "text": ""}
+            found += self._connection.execute(update(inbound).where(theirs).values(blank)).rowcount
+        return found
+
+
+class Watches(Subject):
+    def take(self, account_id: int, lease_us: int) -> Watch | None:
+        self._connection.execute(
+            self._context.insert(watches)
+            .values(account_id=account_id, cursor="", generation=0, problem="")
+            .on_conflict_do_nothing()
+        )
+        now = self._context.now
+        free = or_(watches.c.lease_until_at.is_(None), watches.c.lease_until_at <= now)
+        statement = (
+            update(watches)
+            .where(watches.c.account_id == account_id, free)
+            .values(generation=watches.c.generation + 1, lease_until_at=now + lease_us)
+            .returning(*watches.c)
+        )
+        return self._one(statement)
+
+    def change(self, held: Watch, lease_us: int | None, **changes: Any) -> Watch | None:
+        if "problem" in changes:
+            changes["problem"] = storable(changes["problem"])
+        until_at = None if lease_us is None else self._context.now + lease_us
+        ours = (watches.c.account_id == held.account_id, watches.c.generation == held.generation)
+        statement = (
+            update(watches)
+            .where(*ours)
+            .values(lease_until_at=until_at, **changes)
+            .returning(*watches.c)
+        )
+        return self._one(statement)
+
+    def list(self) -> list_of[Watch]:
+        statement = select(*watches.c).order_by(watches.c.account_id)
+        return [Watch(*row) for row in self._connection.execute(statement)]
+
+    def _one(self, statement: Any) -> Watch | None:
+        row = self._connection.execute(statement).first()
+        return None if row is None else Watch(*row)

@@ -1,0 +1,233 @@
+"""What comes back: letters that bounce after they were accepted, complaints, and answers."""
+
+from typing import Any
+
+import pytest
+
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
+from paceline.core.model import Content, Part, Step, Target
+from paceline.core.states import DeliveryState
+from paceline.engine.commands import erasing, returns
+from paceline.engine.ports import Inbound, News, Receipt, Returned, Tx
+from tests.engine.scenes import delivery, events, finish, until
+from tests.engine.world import World
+
+PEOPLE = [Target(f"p{number}@example.com", {"name": f"N{number}"}) for number in range(30)]
+
+
+def key_of(world: World, target: str) -> str:
+    (key,) = {effect.key for effect in world.sends() if effect.target == target}
+    return key
+
+
+def returned(kind: Any, key: str | None, reason: str = "550 5.1.1 no such user") -> Returned:
+    return Returned(kind, "", reason, 0, "5.1.1", key)
+
+
+def take(world: World, *news: News, account: str = "ann") -> returns.TakenIn:
+    def work(tx: Tx) -> returns.TakenIn:
+        returns.prepare(tx, news)
+        found = tx.accounts.find(account)
+        assert found is not None
+        return returns.take_in(tx, found, news, world.clock.now())
+
+    return world.write(work)
+
+
+async def campaign(world: World, count: int = 3, **policy: Any) -> None:
+    world.account(policy=policy)
+    world.campaign(targets=PEOPLE[:count], parts=(Part("text", "Hello {{ name }}"),))
+    await finish(world)
+
+
+def test_a_letter_that_comes_back_is_bounced_and_its_address_never_written_to_again(
+    world: World,
+) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        anna = PEOPLE[0].address
+        words = f"550 5.1.1 <{anna}> N0 is unknown here"
+        news = returned("bounced", key_of(world, anna), words)
+        assert take(world, news) == (1, 0, 0)
+        assert take(world, news) == (0, 0, 0), "told twice, it is known already"
+        found = delivery(world, anna)
+        assert found.state is DeliveryState.BOUNCED and found.reason.startswith("came back: 550")
+        assert anna not in found.reason
+        entry = world.read(lambda tx: tx.suppressions.find(anna))
+        assert entry is not None and (entry.source, anna in entry.reason) == ("bounce", False)
+        told = events(world, "delivery.returned")
+        assert [one.data for one in told] == [{"delivery": found.id, "suppressed": True}]
+        world.campaign(targets=PEOPLE[:3], name="autumn")
+        await finish(world, "autumn")
+        assert world.counts("autumn") == {"sent": 2, "skipped": 1}
+
+    world.play(script)
+
+
+def test_what_is_refused_for_another_reason_bounces_and_suppresses_nobody(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        anna = PEOPLE[0].address
+        assert take(world, returned("failed", key_of(world, anna), "552 5.2.2 full")).bounced == 1
+        assert delivery(world, anna).state is DeliveryState.BOUNCED
+        assert not world.read(lambda tx: tx.suppressions.has(anna))
+
+    world.play(script)
+
+
+@pytest.mark.parametrize("key", [None, "", "other-1-0", "home-99-0", "home-1", "home-1-0-x"])
+def test_what_is_not_ours_is_not_believed(world: World, key: str | None) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        for kind in ("bounced", "failed", "complaint", "delayed"):
+            assert take(world, returned(kind, key)) == (0, 0, 0)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 3}
+
+
+def test_another_account_s_mailbox_says_nothing_about_this_one(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        world.account("ben")
+        news = returned("bounced", key_of(world, PEOPLE[0].address))
+        assert take(world, news, account="ben") == (0, 0, 0)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 3}
+
+
+def test_a_letter_that_is_only_delayed_is_still_sent(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        take(world, returned("delayed", key_of(world, PEOPLE[0].address)))
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 3}
+
+
+def test_a_complaint_suppresses_and_is_told(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        anna = PEOPLE[0].address
+        news = returned("complaint", key_of(world, anna), "abuse")
+        assert [take(world, news).complaints for _ in range(2)] == [1, 0]
+        entry = world.read(lambda tx: tx.suppressions.find(anna))
+        assert entry is not None and entry.source == "complaint"
+        assert delivery(world, anna).state is DeliveryState.SENT
+        assert len(events(world, "recipient.complained")) == 1
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert alert.kind == "account.complaints" and "ann" in alert.text
+
+    world.play(script)
+
+
+def test_what_follows_a_letter_that_came_back_is_called_off(world: World) -> None:
+    follow_up = Step(HOUR, Content((Part("text", "again"),)))
+
+    async def script(world: World) -> None:
+        world.account()
+        world.campaign(targets=PEOPLE[:2], steps=(follow_up,))
+        process = world.process()
+        await until(world, lambda: len(world.sends()) == 2)
+        await world.wait(30 * MINUTE)
+        take(world, returned("bounced", key_of(world, PEOPLE[0].address)))
+        await finish(world, process=process, within_us=3 * HOUR)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 2, "bounced": 1, "skipped": 1}
+
+
+def test_a_bounce_of_a_letter_in_doubt_ends_the_doubt(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(lost_at=[1], finds=False, policy={"timeout": "1s"})
+        world.campaign(targets=PEOPLE[:1])
+        process = world.process()
+        await until(world, lambda: world.counts() == {"unknown": 1})
+        key = f"{world.read(lambda tx: tx.settings.get('instance'))}-1-0"
+        assert take(world, returned("bounced", key)).bounced == 1
+        await process.stop()
+        assert world.counts() == {"bounced": 1}
+
+    world.play(script)
+
+
+# ---------------------------------------------------------------------- too many
+
+
+def test_too_many_that_come_back_in_a_day_pause_the_account(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world, 30, bounce_pause="5%")
+        back = [returned("bounced", key_of(world, one.address)) for one in PEOPLE[:2]]
+        take(world, back[0])
+        assert world.account_now().state == "active", "1 of 30 is not above 5 %"
+        take(world, back[1])
+        account = world.account_now()
+        assert account.state == "paused"
+        assert account.state_reason == "bounce rate 2/30 today is above 5%"
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert alert.kind == "account.bounces"
+
+    world.play(script)
+
+
+def test_the_bounces_of_yesterday_are_over(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world, 30, bounce_pause="5%")
+        take(world, returned("bounced", key_of(world, PEOPLE[0].address)))
+        await world.wait(DAY)
+        take(world, returned("bounced", key_of(world, PEOPLE[1].address)))
+        assert world.account_now().state == "active"
+
+    world.play(script)
+
+
+# ---------------------------------------------------------------------- answers
+
+
+def answer(world: World, number: str = "m1", **more: Any) -> Inbound:
+    given = {"chat": "p0@example.com", "sender": "p0@example.com", "text": "Yes", **more}
+    return Inbound(number, at=world.clock.now(), **given)
+
+
+def test_an_answer_is_kept_once_with_what_it_answers(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        key = key_of(world, PEOPLE[0].address)
+        news = answer(world, subject="Re: Hello", answers=key)
+        assert [take(world, news, news).received, take(world, news).received] == [1, 0]
+        away = answer(world, "m2", automatic=True, text="I am away", answers="nonsense")
+        assert take(world, away).received == 1
+        second, first = world.read(lambda tx: tx.inbox.latest())
+        assert (first.delivery_id, first.text, first.automatic) == (1, "Yes", False)
+        assert (second.delivery_id, second.automatic) == (None, True)
+        assert world.counts() == {"sent": 3}
+
+    world.play(script)
+
+
+def test_who_is_erased_is_erased_from_what_they_wrote(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+        await world.wait(SECOND)
+        take(world, answer(world, subject="Secret", text="My number is 123"))
+        world.write(lambda tx: erasing.erase(tx, "p0@example.com", world.clock.now()))
+        (kept,) = world.read(lambda tx: tx.inbox.latest())
+        assert kept.sender == kept.chat != "p0@example.com" and kept.sender.startswith("erased:")
+        assert (kept.subject, kept.text) == ("", "")
+
+    world.play(script)
+
+
+def test_a_receipt_ends_a_doubt_as_it_does_elsewhere(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(lost_at=[1], finds=False, policy={"timeout": "1s"})
+        world.campaign(targets=PEOPLE[:1])
+        process = world.process()
+        await until(world, lambda: world.counts() == {"unknown": 1})
+        key = f"{world.read(lambda tx: tx.settings.get('instance'))}-1-0"
+        take(world, Receipt("x", "delivered", world.clock.now(), key=key))
+        await process.stop()
+        assert world.counts() == {"sent": 1}
+
+    world.play(script)

@@ -1,0 +1,77 @@
+"""What comes in: messages, each once, and mailboxes that one process at a time reads."""
+
+from paceline.engine.ports import Inbound
+from tests.store.scene import T0, Scene
+
+
+def message(number: str = "m1", **more: object) -> Inbound:
+    whose = {"chat": "anna@example.com", "sender": "anna@example.com"}
+    given: dict[str, object] = {**whose, "text": "Yes", "at": T0, **more}
+    return Inbound(number, **given)  # type: ignore[arg-type]
+
+
+def test_a_message_is_kept_once_and_by_account(scene: Scene) -> None:
+    ann, ben = scene.account(), scene.account()
+    with scene.store.write() as tx:
+        assert tx.inbox.add(ann, message(), None, T0) is not None
+        assert tx.inbox.add(ann, message(), None, T0 + 1) is None
+        assert tx.inbox.add(ben, message(), None, T0) is not None
+        assert tx.inbox.add(ann, message("m2", at=0, text="a\0b\ud800"), None, T0 + 5) is not None
+    with scene.store.read() as tx:
+        second, first = tx.inbox.latest(ann)
+        assert (first.text, first.at, first.received_at) == ("Yes", T0, T0)
+        assert (second.at, second.delivery_id) == (T0 + 5, None)
+        assert "\0" not in second.text, "what no database can keep is left out"
+        assert [one.account_id for one in tx.inbox.latest(limit=2)] == [ann, ben]
+
+
+def test_what_somebody_wrote_is_blotted_out(scene: Scene) -> None:
+    ann = scene.account()
+    with scene.store.write() as tx:
+        tx.inbox.add(ann, message("m1"), None, T0)
+        tx.inbox.add(ann, message("m2", sender="ben@example.com", chat="ben@example.com"), None, T0)
+        assert tx.inbox.blot_out({"anna@example.com": "erased:1", "nobody": "erased:2"}) == 1
+        other, gone = tx.inbox.latest(ann)
+    assert (gone.sender, gone.chat, gone.text) == ("erased:1", "erased:1", "")
+    assert other.text == "Yes"
+
+
+def test_a_mailbox_is_read_by_one_at_a_time(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    ann = scene.account()
+    with scene.store.write() as tx:
+        held = tx.watches.take(ann, 1_000_000)
+        assert held is not None and (held.cursor, held.problem) == ("", "")
+        assert tx.watches.take(ann, 1_000_000) is None, "somebody reads it"
+        after = tx.watches.change(held, 1_000_000, cursor="7:12", read_at=T0)
+        assert after is not None and (after.cursor, after.generation) == ("7:12", held.generation)
+        assert tx.watches.change(after, None) is not None, "given back"
+        again = tx.watches.take(ann, 1_000_000)
+        assert again is not None and again.cursor == "7:12"
+        assert tx.watches.change(held, 1_000_000, cursor="9:9") is None, "it was ours before"
+        assert [one.cursor for one in tx.watches.list()] == ["7:12"]
+
+
+def test_a_lease_that_is_over_is_taken_by_another(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    ann = scene.account()
+    with scene.store.write() as tx:
+        first = tx.watches.take(ann, 0)
+    with scene.store.write() as tx:
+        second = tx.watches.take(ann, 1_000_000)
+        assert first is not None and second is not None
+        assert second.generation == first.generation + 1
+        assert tx.watches.change(first, 1_000_000, cursor="stale") is None
+
+
+def test_bounces_are_told_apart_by_when_they_came(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    lane, _, sent = scene.on_its_way()
+    with scene.store.write() as tx:
+        assert tx.ledger.bounces(lane.account_id, 0) == (0, 0)
+        tx.deliveries.move(sent, "bounce", at=T0 + 5)
+        assert tx.ledger.bounces(lane.account_id, T0) == (1, 0)
+        assert tx.ledger.bounces(lane.account_id, T0 + 6) == (0, 0)
+    scene.sql(f"UPDATE deliveries SET sent_at = {T0} WHERE id = {sent}")
+    with scene.store.read() as tx:
+        assert tx.ledger.bounces(lane.account_id, T0) == (0, 1)
