@@ -63,7 +63,7 @@ def test_what_waits_says_behind_whom(standup: CommandLine) -> None:
     for _ in range(2):
         standup.ok("reminder", "fire", "standup", "--yes")
     later, first = standup.ok("reminder", "runs", "standup", "--json").json
-    assert later["waits_for"] == "its turn, behind standup on team"
+    assert later["waits_for"] == "its turn, behind run 1 on team"
     assert first["waits_for"] == "its account"
 
 
@@ -144,7 +144,7 @@ def test_an_account_that_is_removed_leaves_its_reminders_to_the_others(
     )
     standup.ok("reminder", "create", "-f", "both.toml")
     told = standup.ok("account", "remove", "spare", "--yes")
-    assert "go on from their other accounts, if any: both" in told.err
+    assert "go on from their other accounts: both" in told.err
     assert "both fired: 1 message waits" in standup.ok("reminder", "fire", "both", "--yes").out
     standup.ok("reminder", "edit", "both", "--window", "0-23")
 

@@ -33,7 +33,8 @@ def test_the_window_ends_a_run_and_its_summary_says_what_to_do(tmp_path: Path) -
         assert run.summary == (
             f"Delivery window closed at 18:00 (Asia/Kuala_Lumpur). {sent} of 1000 groups delivered "
             "from ann. This account is at capacity for this fan-out: consider sending the "
-            "remainder from another paired account."
+            "remainder from another paired account (paceline reminder fire standup --rest --run 1 "
+            "--from ACCOUNT)."
         )
         assert max(effect.called_at for effect in world.sends()) < EIGHT + 10 * HOUR
         assert world.counts("standup") == {"sent": sent, "skipped": 1_000 - sent}

@@ -17,7 +17,7 @@ from sqlalchemy import update
 
 from paceline.core import gates, zones
 from paceline.core.hours import Hours
-from paceline.core.instants import DAY, HOUR, MINUTE, Instant, parse_instant
+from paceline.core.instants import DAY, MINUTE, Instant
 from paceline.core.schedule import Rule
 from paceline.core.slots import Rank
 from paceline.core.states import DeliveryState
@@ -29,164 +29,36 @@ from paceline.engine import (
     reminder_spec,
     runs,
     summaries,
+    turns,
 )
 from paceline.engine.commands import reassigning
 from paceline.engine.ports import Delivery, Reminder, Run
-from paceline.providers.sandbox.provider import group_id
 from paceline.sim import stage
-from paceline.sim.reminding import Reminding, Routine
-from paceline.sim.weather import MOODS, Faults
-from paceline.sim.worlds import Sender, World
 from paceline.store import pools
 from paceline.store.campaigns import Runs
 from paceline.store.media import MediaShelf
 from paceline.store.reminders import Reminders
 from paceline.store.schema import deliveries
+from tests.sim.reminder_nights import (
+    BANNED,
+    BEHIND,
+    BERLIN,
+    CHANGED,
+    CLOSING,
+    CUT_SHORT,
+    DARK,
+    DOUBLED,
+    DOUBTED,
+    IN_TURN,
+    MEMBERS,
+    MORNING,
+    OVERTAKEN,
+    PICTURES,
+    SHORT,
+    SKIPPED,
+    THROWN_OUT,
+)
 from tests.sim.twins import Twin, _lanes_seem, only
-
-# ---------------------------------------------------------------------- small worlds
-
-BERLIN = "Europe/Berlin"
-AUTUMN = parse_instant("2026-10-25T00:50", BERLIN)
-SPRING = parse_instant("2026-03-29T01:20", BERLIN)
-HELLO = {"text": "good morning"}
-PLAN = {"media": "plan.png", "caption": "today's plan"}
-
-
-def _to(*numbers: int) -> tuple[str, ...]:
-    return tuple(group_id(number) for number in range(*numbers))
-
-
-def _reminding(name: str, targets: tuple[str, ...], **raw: Any) -> Reminding:
-    usual = {
-        "name": name,
-        "accounts": ["phone-0"],
-        "cron": "*/30 * * * *",
-        "zone": BERLIN,
-        "window": "0-24",
-        "parts": [HELLO],
-        "at_close": "skip",
-        "priority": 0,
-    }
-    return Reminding({**usual, **raw}, targets)
-
-
-def _night(
-    *made: Reminding,
-    start_at: Instant = AUTUMN,
-    lasts_us: int = 70 * MINUTE,
-    mood: Faults = "none",
-    senders: tuple[Mapping[str, Any], ...] = ({},),
-    policy: Mapping[str, Any] | None = None,
-    drafts: tuple[Mapping[str, Any], ...] = (),
-    dark: tuple[tuple[int, int], ...] = (),
-    behind_us: int = 0,
-    operated: bool = False,
-) -> World:
-    accounts = tuple(
-        Sender(
-            f"phone-{number}",
-            {"rate": "60/min", "timeout": "10s", **(policy or {})},
-            settings={"latency": "10ms..800ms", "groups": "1..40", **MOODS[mood], **settings},
-        )
-        for number, settings in enumerate(senders)
-    )
-    return World(
-        "small",
-        start_at,
-        lasts_us=lasts_us,
-        calm_us=2 * DAY,
-        senders=accounts,
-        mailings=(),
-        processes=2,
-        poll_us=MINUTE,
-        operated=operated,
-        routine=Routine(
-            made,
-            drafts=drafts,
-            synced=frozenset(sender.name for sender in accounts),
-            dark=dark,
-            behind_us=behind_us,
-        ),
-    )
-
-
-DOUBLED = _night(_reminding("standup", _to(1, 6)), lasts_us=2 * HOUR + 30 * MINUTE)
-"""The clocks go back from three to two."""
-SKIPPED = _night(
-    _reminding("standup", _to(1, 6), cron="30 2 * * *"), start_at=SPRING, lasts_us=HOUR
-)
-SHORT = _night(
-    _reminding("standup", _to(1, 41), cron="0 1-2 * * *", window="0-2"),
-    mood="heavy",
-    lasts_us=90 * MINUTE,
-)
-"""Its window closes when it has hardly begun."""
-IN_TURN = _night(
-    _reminding("standup", _to(1, 21), cron="0 1 * * *"),
-    _reminding("backup", _to(21, 41), cron="0 1 * * *"),
-    lasts_us=20 * MINUTE,
-)
-MORNING = _night(
-    _reminding("standup", _to(1, 16), cron="0 1 * * *", window="2-5"),
-    _reminding("backup", _to(21, 36), cron="9 1 * * *", window="2-5", priority=1),
-    lasts_us=75 * MINUTE,
-)
-"""Both wait for their windows to open, and the second one goes first."""
-MEMBERS = _night(
-    _reminding("standup", _to(1, 21), cron="0 1 * * *", accounts=["phone-0", "phone-1"]),
-    senders=({"groups": "1..12"}, {"groups": "8..18"}),
-    lasts_us=20 * MINUTE,
-)
-PICTURES = _night(
-    _reminding("standup", _to(1, 8), cron="*/20 * * * *", parts=[PLAN]), lasts_us=80 * MINUTE
-)
-"""Between two firings its lane is parked."""
-DARK = _night(
-    _reminding("standup", _to(1, 4), cron="*/10 * * * *", window="1-2"),
-    lasts_us=100 * MINUTE,
-    dark=((12 * MINUTE, 35 * MINUTE), (10 * MINUTE, 15 * MINUTE)),
-)
-"""Nobody is there for a while, twice, and the second time until after the window."""
-CHANGED = _night(
-    _reminding("standup", _to(1, 4), cron="*/10 * * * *"),
-    lasts_us=100 * MINUTE,
-    drafts=({"cron": "5-59/10 * * * *"}, {"cron": "*/10 * * * *"}),
-    dark=((5 * MINUTE, 80 * MINUTE),),
-    operated=True,
-)
-BEHIND = _night(
-    _reminding("standup", _to(1, 3), cron="*/5 * * * *"),
-    lasts_us=HOUR,
-    behind_us=8 * MINUTE,
-    operated=True,
-)
-"""By the clock of those who give orders, what has just fired is yet to come."""
-BANNED = _night(
-    _reminding(
-        "standup",
-        _to(1, 21),
-        accounts=["phone-0", "phone-1"],
-        cron="0 * * * *",
-        parts=[HELLO, HELLO, HELLO],
-    ),
-    senders=({}, {"ban_after": 16}),
-    policy={"concurrency": 3},
-    lasts_us=80 * MINUTE,
-    operated=True,
-)
-THROWN_OUT = _night(
-    _reminding("standup", _to(1, 11), cron="0 1 * * *"),
-    senders=({"ban_after": 3},),
-    policy={"rate": "6/min"},
-    lasts_us=15 * MINUTE,
-)
-DOUBTED = _night(
-    _reminding("standup", _to(1, 7), cron="0 1 * * *"),
-    senders=({"finds": False, "timeout_at": (3,), "reject_at": (5,)},),
-    lasts_us=15 * MINUTE,
-)
-
 
 # ---------------------------------------------------------------------- never misfired
 
@@ -250,6 +122,11 @@ def whoever_comes_late_fires_all_the_same(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(firing, "_why_missed", lambda *_: "")
 
 
+def a_window_that_closed_meanwhile_is_no_excuse(patch: pytest.MonkeyPatch) -> None:
+    """Whoever is two minutes late fires, and nothing is sent."""
+    patch.setattr(firing, "_closed_since", lambda *_: False)
+
+
 def what_is_due_is_forgotten_with_an_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(firing, "forgo", lambda *_: None)
 
@@ -287,21 +164,32 @@ def the_end_of_the_window_is_ignored(patch: pytest.MonkeyPatch) -> None:
 def runs_of_equal_rank_share(patch: pytest.MonkeyPatch) -> None:
     rank = agenda._rank
 
-    def as_campaigns_do(queue: agenda.RunQueue) -> tuple[bool, int, Instant, int, int]:
-        kind, priority, closes_at, _, served = rank(queue)
-        return kind, priority, closes_at, 0, served
+    def as_campaigns_do(queue: agenda.RunQueue, now: Instant) -> tuple[Rank, int]:
+        (kind, priority, _, closes_at, _), served = rank(queue, now)
+        return (kind, priority, False, closes_at, 0), served
 
     patch.setattr(agenda, "_rank", as_campaigns_do)
+
+
+def whoever_closes_first_goes_first(patch: pytest.MonkeyPatch) -> None:
+    """Even before one that has begun."""
+    rank = agenda._rank
+
+    def by_closing(queue: agenda.RunQueue, now: Instant) -> tuple[Rank, int]:
+        (kind, priority, _, closes_at, turn), served = rank(queue, now)
+        return (kind, priority, False, closes_at, turn), served
+
+    patch.setattr(agenda, "_rank", by_closing)
 
 
 def firings_are_given_minutes(patch: pytest.MonkeyPatch) -> None:
     """Those that wait for their windows are laid out as campaigns are."""
 
-    def rank_of(run: Run) -> Rank:
-        return run.kind != "direct", -run.priority, run.closes_at or agenda.FAR
+    def rank_of(run: Run, _: Instant) -> Rank:
+        return run.kind != "direct", -run.priority, False, run.closes_at or turns.FAR, 0
 
     patch.setattr(putting_off, "has_minutes", lambda run: run.kind != "direct")
-    patch.setattr(putting_off, "rank_of", rank_of)
+    patch.setattr(putting_off, "planned_rank", rank_of)
 
 
 # ---------------------------------------------------------------------- never astray, wasteful
@@ -356,6 +244,10 @@ def nobody_hears_of_a_run_that_fell_short(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(runs, "fell_short", lambda *_: None)
 
 
+def whoever_stood_still_is_at_capacity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(summaries, "_stood_still", lambda *_: {})
+
+
 FIRED = "never misfired"
 HOURS = "never out of hours"
 TURN = "never ahead of its turn"
@@ -369,6 +261,7 @@ REMINDER_TWINS = (
     Twin(the_last_target_is_left_out, FIRED, SKIPPED, 1),
     Twin(what_is_missed_is_missed_in_silence, FIRED, DARK, 1),
     Twin(whoever_comes_late_fires_all_the_same, FIRED, DARK, 2),
+    Twin(a_window_that_closed_meanwhile_is_no_excuse, FIRED, CLOSING, 2),
     Twin(
         what_is_due_is_forgotten_with_an_order,
         FIRED,
@@ -387,6 +280,7 @@ REMINDER_TWINS = (
     Twin(the_end_of_the_window_is_ignored, HOURS, SHORT, 2),
     Twin(a_window_is_read_by_another_clock, HOURS, SHORT, 2),
     Twin(runs_of_equal_rank_share, TURN, IN_TURN, 1),
+    Twin(whoever_closes_first_goes_first, TURN, OVERTAKEN, 1),
     Twin(firings_are_given_minutes, TURN, MORNING, 1),
     Twin(whoever_is_asked_is_a_member, ASTRAY, MEMBERS, 1),
     Twin(what_was_begun_goes_on_from_another, ASTRAY, BANNED, 4, provokes=only("reassigns")),
@@ -394,4 +288,5 @@ REMINDER_TWINS = (
     Twin(a_suspended_account_goes_on, "never from the thrown out", THROWN_OUT, 1),
     Twin(what_is_in_doubt_is_told_as_delivered, TOLD, DOUBTED, 1),
     Twin(nobody_hears_of_a_run_that_fell_short, TOLD, DOUBTED, 1),
+    Twin(whoever_stood_still_is_at_capacity, TOLD, CUT_SHORT, 1),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from paceline.core.instants import DAY, HOUR, MINUTE, Instant
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import Alert, Delivery, Upload
@@ -172,17 +174,55 @@ def test_a_run_that_is_told_otherwise() -> None:
     assert found == "its total is 3, there are 2"
 
 
+CUT_OFF = replace(SENT[1], state=DeliveryState.SKIPPED, reason="delivery window closed")
+CLOSED_AT = "Delivery window closed at 13:00 (UTC). 1 of 2 groups delivered from lane-0."
+AT_CAPACITY = (
+    f"{CLOSED_AT} This account is at capacity for this fan-out: consider sending the remainder "
+    "from another paired account (paceline reminder fire standup --rest --run 1 --from ACCOUNT)."
+)
+BUSY = row(call(1, 58 * MINUTE))
+
+
+def cut_off(summary: str, *rows: Any, **changes: Any) -> list[str]:
+    """What is said of a run that began at noon, and whose window closed an hour later."""
+    known = {"started_at": NOON, "state": RunState.PARTIAL, "summary": summary}
+    before = changes.pop("before", {})
+    ended = replace(over(SENT[0], CUT_OFF, **{**known, **changes}), new=False)
+    pages = [page(), page(0, *rows, **before), page(alerts={1: alert(summary)})]
+    given = told(entry(), ended, pages=pages, terms=[terms(window="6-13"), OFF], **ENDED)
+    return [found.detail for found in reports.misreported(given)]
+
+
 def test_a_run_that_its_window_cut_off() -> None:
-    cut_off = replace(SENT[1], state=DeliveryState.SKIPPED, reason="delivery window closed")
-    summary = (
-        "Delivery window closed at 13:00 (UTC). 1 of 2 groups delivered from lane-0. This account "
-        "is at capacity for this fan-out: consider sending the remainder from another paired "
-        "account."
-    )
-    ended = over(SENT[0], cut_off, state=RunState.PARTIAL, summary=summary)
-    short = [terms(window="6-13"), OFF]
-    assert reported(ended, alert(summary), terms=short, **ENDED) == []
-    assert len(reported(ended, alert(summary), **ENDED)) == 1, "it closes at midnight"
+    assert cut_off(AT_CAPACITY, BUSY) == []
+    assert cut_off(AT_CAPACITY, started_at=NOON + 59 * MINUTE) == [], "it has hardly begun"
+    ended = over(SENT[0], CUT_OFF, state=RunState.PARTIAL, summary=AT_CAPACITY)
+    assert len(reported(ended, alert(AT_CAPACITY), **ENDED)) == 1, "it closes at midnight"
+
+
+STOOD_STILL: list[tuple[str, dict[str, Any]]] = [
+    ("the window closed, and nothing was sent from lane-0", {}),
+    (
+        "the window closed while lane-0 was cooling down: flooded",
+        {"accounts": {1: ("cooling down", "flooded")}},
+    ),
+    (
+        "the window closed while everything was stopped: an alarm",
+        {"stopped": ("an alarm", NOON)},
+    ),
+    (
+        "the window closed while it was paused: lunch",
+        {"before": {"runs": {1: "paused"}}, "paused_because": "lunch"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("why", "facts"), STOOD_STILL)
+def test_a_run_that_its_window_cut_off_when_it_stood_still(why: str, facts: dict[str, Any]) -> None:
+    rows = [BUSY] if facts else [row(call(1, 40 * MINUTE))]
+    told_why = f"{CLOSED_AT} Not delivered: 1 skipped ({why})."
+    assert cut_off(told_why, *rows, **facts) == []
+    assert len(cut_off(AT_CAPACITY, *rows, **facts)) == 1
 
 
 def test_a_run_that_fell_short_and_nobody_was_told() -> None:

@@ -120,3 +120,21 @@ def test_a_firing_says_what_its_reminder_said_then(scene: Scene) -> None:
         tx.campaigns.set_content(campaign_id, [{"text": "now"}], {})
         assert tx.runs.get(run.id).content == [{"text": "then"}]
         assert tx.runs.get(run.id).fired_for == T0
+
+
+def test_removed_it_is_gone_with_its_targets_and_its_name_is_free(scene: Scene) -> None:
+    with scene.store.write() as tx:
+        seen = made(tx)
+        tx.reminders.set_targets(seen.id, [Target("a@g.us"), Target("b@g.us")])
+        run = tx.runs.add(campaign_id=seen.campaign_id, firing=Firing([], T0), at=T0)
+        tx.reminders.switch(seen.id, True, T0)
+        seen = found(tx)
+    with scene.store.write() as tx:
+        tx.reminders.remove(seen.id)
+        tx.campaigns.rename(seen.campaign_id, "standup (removed)")
+        assert tx.reminders.find("standup") is None
+        assert tx.reminders.targets(seen.id) == []
+    with scene.store.write() as tx:
+        assert not tx.reminders.advance(seen, T0 + DAY), "whoever was about to fire it does not"
+        assert made(tx).campaign_id != seen.campaign_id
+        assert tx.runs.get(run.id).campaign == "standup (removed)"

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
-from paceline.cli.limits import after_change
 from paceline.cli.options import AccountName, AsJson, Reason, Yes
+from paceline.cli.secrets import Secret, ask_for, note_exposed
 from paceline.cli.surroundings import database_of, existing, opened
 from paceline.cli.values import parse_values
 from paceline.core.errors import InputError
 from paceline.core.instants import local_text
 from paceline.core.policy import KEYS, Policy
 from paceline.core.tables import whole_of
-from paceline.engine import queries
 from paceline.engine.alerts import concerning
 from paceline.engine.commands import accounts, reminders
 from paceline.engine.ports import Account
-from paceline.engine.queries import AccountView
+from paceline.engine.stopping import stopped
+
+if TYPE_CHECKING:
+    from paceline.engine.queries import AccountView
 
 app = typer.Typer(help="Accounts: what messages are sent from.", no_args_is_help=True)
 
@@ -53,6 +55,7 @@ def add(
     policy: PolicyName = None,
     own: Set = None,
     options: Option = None,
+    secret: Secret = None,
 ) -> None:
     """Add an account.
 
@@ -62,17 +65,20 @@ def add(
         paceline account add sales --provider sandbox --policy cold-email
         paceline account add team --provider sandbox --set rate=40/min
         paceline account add slow --provider sandbox --option latency=1s
+        paceline account add team --provider waha … --secret api_key
     """
+    typed = parse_values(options or [], "--option")
     new = accounts.NewAccount(
         name=name,
         provider=provider,
         address=address or "",
-        settings=parse_values(options or [], "--option"),
+        settings={**typed, **ask_for(secret or [], typed)},
         policy=policy,
         overrides=_own(own),
     )
     with opened(ctx) as house, house.store.write() as tx:
         added = accounts.add(tx, new, house.house, house.clock.now())
+        note_exposed(typed, house.providers.get(provider).secrets)
     output.say(f"account {added.name} added ({added.provider}, {_limits(added)})")
     _note_never(added)
 
@@ -81,11 +87,11 @@ def add(
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the accounts and how they stand."""
     with existing(ctx) as house, house.store.read() as tx:
-        found, stopped = tx.accounts.list(), queries.stopped(tx)
+        found, stop = tx.accounts.list(), stopped(tx)
         alerts = concerning(tx, account_ids=[account.id for account in found])
         database = database_of(house)
     if as_json:
-        output.say_json([shapes.account(account, stopped) for account in found])
+        output.say_json([shapes.account(account, stop) for account in found])
         return
     rows = [
         (a.name, a.provider, a.policy_name or "-", output.state_text(a.state), a.state_reason)
@@ -99,8 +105,8 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         empty=f"no accounts yet in {database}; "
         "add one with: paceline account add NAME --provider sandbox",
     )
-    if stopped is not None:
-        output.say(f"\n{output.stop_text(stopped)}")
+    if stop is not None:
+        output.say(f"\n{output.stop_text(stop)}")
 
 
 @app.command()
@@ -109,9 +115,11 @@ def show(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> None
 
     Its limits, what it has used up of them, and what happened lately.
     """
+    from paceline.engine.queries import account_view
+
     with existing(ctx) as house, house.store.read() as tx:
         now = house.clock.now()
-        view = queries.account_view(tx, name, now)
+        view = account_view(tx, name, now)
         secrets = house.providers.get(view.account.provider).secrets
     if as_json:
         output.say_json(shapes.account_view(view, secrets))
@@ -137,30 +145,35 @@ def set_(
     own: Set = None,
     unset: Unset = None,
     options: Option = None,
+    secret: Secret = None,
 ) -> None:
     """Change an account; in force before its next message.
 
     \b
         paceline account set sales --set daily.email=40 --unset spacing
     """
-    if not (address or policy or own or unset or options):
+    if not (address or policy or own or unset or options or secret):
         raise InputError("nothing to change", hint="See: paceline account set --help")
+    typed = parse_values(options or [], "--option")
     wish = accounts.AccountChange(
         policy=policy,
         overrides=_own(own),
         unset=tuple(unset or ()),
-        settings=parse_values(options or [], "--option"),
+        settings={**typed, **ask_for(secret or [], typed)},
         address=address,
     )
+    from paceline.cli import limits
+
     with existing(ctx) as house:
         now = house.clock.now()
         with house.store.write() as tx:
             before = accounts.find(tx, name)
             changed = accounts.change(tx, name, wish, house.house, now)
+        note_exposed(typed, house.providers.get(changed.provider).secrets)
         output.say(f"account {changed.name} changed ({_limits(changed)})")
         _note_never(changed)
         if changed.policy_id != before.policy_id:
-            after_change(house.store, changed, now)
+            limits.after_change(house.store, changed, now)
 
 
 @app.command()
@@ -197,9 +210,11 @@ def remove(
         concerned = reminders.sent_from(tx, name)
         accounts.remove(tx, name, house.clock.now(), cancel=cancel)
     output.say(f"account {name} removed")
-    if concerned:
-        them = ", ".join(concerned)
-        output.note(f"reminders sent from it go on from their other accounts, if any: {them}")
+    if concerned.others:
+        them = ", ".join(concerned.others)
+        output.note(f"reminders sent from it go on from their other accounts: {them}")
+    for one in concerned.alone:
+        output.note(f"reminder {one} has no other account: it will fail until it is given one")
 
 
 def _own(pairs: list[str] | None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from paceline.core.instants import iso
 from paceline.engine.audience_columns import AT, SOURCE, Columns, PersonRow, Reject
 from paceline.engine.commands import audiences
 from paceline.engine.commands.audiences import Taken
+from paceline.engine.commands.reminders import sent_to
 from paceline.engine.people import find_audience
 from paceline.engine.ports import Audience, Contact, Tx
 
@@ -283,8 +284,11 @@ def remove(ctx: typer.Context, name: AudienceName, yes: Yes = False) -> None:
     output.confirm(f"Remove audience {name}?", yes=yes)
     with existing(ctx) as house, house.store.write() as tx:
         removed = audiences.remove(tx, name, house.clock.now())
+        concerned = sent_to(tx, name)
     members = output.plural(removed.members, "member", "members")
     output.say(f"audience {name} removed; its {members} are still known")
+    for one in concerned:
+        output.note(f"reminder {one} goes to it: it will fail until it is given another one")
 
 
 def _shape(audience: Audience) -> dict[str, Any]:

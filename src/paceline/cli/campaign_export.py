@@ -1,4 +1,4 @@
-"""The deliveries of a campaign as CSV or JSON lines, to standard output or into a file."""
+"""Deliveries as CSV or JSON lines, to standard output or into a file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO, TypeGuard
+from typing import Any, TextIO, TypeGuard
 
-from paceline.cli import shapes
 from paceline.cli.csv_rows import STANDARD
 from paceline.core.errors import InputError, PacelineError
-from paceline.engine.ports import Delivery
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a disk says that is full, or failing."""
@@ -39,23 +37,33 @@ COLUMNS = (
 )
 """The same keys as in JSON, without the fields, which differ from campaign to campaign."""
 
-Exported = Iterable[tuple[Delivery, str, str]]
+
+def write_rows(
+    path: Path | None,
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[str] = COLUMNS,
+    *,
+    as_json: bool,
+) -> int:
+    """How many were written: in these columns, or all there is of each."""
+    with writing_to(path) as target:
+        return _write_json_lines(target, rows) if as_json else _write_csv(target, rows, columns)
 
 
-def write_csv(target: TextIO, rows: Exported) -> int:
-    writer = csv.DictWriter(target, COLUMNS, extrasaction="ignore", lineterminator="\n")
+def _write_csv(target: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> int:
+    writer = csv.DictWriter(target, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     count = 0
     for row in rows:
-        writer.writerow(shapes.delivery(*row))
+        writer.writerow(row)
         count += 1
     return count
 
 
-def write_json_lines(target: TextIO, rows: Exported) -> int:
+def _write_json_lines(target: TextIO, rows: Iterable[Mapping[str, Any]]) -> int:
     count = 0
     for row in rows:
-        target.write(json.dumps(shapes.delivery(*row), ensure_ascii=False) + "\n")
+        target.write(json.dumps(row, ensure_ascii=False) + "\n")
         count += 1
     return count
 

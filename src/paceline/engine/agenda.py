@@ -1,23 +1,22 @@
 """An account's agenda: its runs, the deliveries that wait in each, and whose turn it is.
 
-Reads ahead in small pages, because a claim is only a read: the guarded intent decides. Direct
-messages (replies, single sends) come first, then runs whose window closes earlier, and runs of
-equal rank take turns.
+Reads ahead in small pages, because a claim is only a read: the guarded intent decides. Who comes
+first is said in ``turns.py``; runs of equal rank take turns.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 
-from paceline.core.hours import Hours
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Ask, Content, Wait
 from paceline.core.policy import Policy
+from paceline.core.slots import Rank
 from paceline.core.states import RunState
 from paceline.engine.pooling import LOOK_AGAIN_US, Claims
 from paceline.engine.ports import Delivery, Journal, Run, Spot, Tx
+from paceline.engine.turns import is_served, parsed_hours, rank_of
 
 PAGE = 8
 """Deliveries read ahead at first, and again by a lane that takes its time: they lie in memory."""
@@ -28,16 +27,6 @@ START: Spot = (-1, 0)
 """Before everything that waits."""
 QUICK_US = 2 * SECOND
 """A page that is used up sooner is followed by a larger one."""
-SERVED = (RunState.RUNNING, RunState.CANCELLED)
-"""A cancelled run sends nothing more, but what was on its way when it was cancelled is seen off."""
-
-FAR = 1 << 62
-
-
-@lru_cache(maxsize=1024)
-def parsed_hours(text: str) -> Hours:
-    """Hours as stored with a run or a delivery; they were validated when they were written."""
-    return Hours.parse(text)
 
 
 def contacted(
@@ -65,8 +54,10 @@ class RunQueue:
         self._contents: dict[int, Content] = {}
         self.window = parsed_hours(run.window) if run.window else None
         self.served = 0
+        self.set_out = False
+        """Whether this lane has begun with it since it last looked around."""
         self.begun = False
-        """Whether a firing has sent something from here, as far as this lane knows."""
+        """Whether something of a firing was sent from here: it goes on before those that wait."""
         self.closing_checked = False
         """Whether the end of the run was looked for since the last delivery was settled here."""
         self._account_id = account_id
@@ -303,29 +294,36 @@ class Agenda:
         journal: Journal | None,
         served: Sequence[int] = (),
         claims: Claims | None = None,
+        *,
+        begun: Collection[int] = (),
     ) -> None:
         """``served`` are the runs that had their turn already, the latest last: reading the agenda
-        anew must not begin the round anew, or the first run would have every turn."""
+        anew must not begin the round anew, or the first run would have every turn. ``begun`` are
+        the firings of which something was sent from here."""
         self._queues = {
             run.id: RunQueue(run, account_id, policy, journal, claims)
             for run in runs
-            if is_served(run)
+            if is_served(run) or run.state is RunState.CANCELLED
         }
+        """A cancelled run sends nothing more, but what was on its way then is seen off."""
+        for run_id in self._queues.keys() & set(begun):
+            self._queues[run_id].begun = True
         self._turn = len(served)
         for turn, run_id in enumerate(served, start=1):
             if run_id in self._queues:
                 self._queues[run_id].served = turn
 
-    def in_turn(self) -> list[RunQueue]:
+    def in_turn(self, now: Instant) -> list[RunQueue]:
         """The queues in the order in which they may send next."""
         queues = list(self._queues.values())
         if len(queues) > 1:
-            queues.sort(key=_rank)
+            queues.sort(key=lambda queue: _rank(queue, now))
         return queues
 
     def served(self, queue: RunQueue) -> None:
         self._turn += 1
         queue.served = self._turn
+        queue.begun = True
 
     @property
     def run_ids(self) -> frozenset[int]:
@@ -353,14 +351,5 @@ def reserving(ask: Ask, unsent_parts: int) -> Ask:
     return ask._replace(parts=ask.parts + unsent_parts) if unsent_parts else ask
 
 
-def is_served(run: Run) -> bool:
-    """Whether a lane goes through it. A firing waits until its first message is sent; a campaign
-    that waits is a draft."""
-    return run.state in SERVED or (run.kind == "reminder" and run.state is RunState.WAITING)
-
-
-def _rank(queue: RunQueue) -> tuple[bool, int, Instant, int, int]:
-    """Firings take turns, the one whose window closes first to its end; campaigns share."""
-    run = queue.run
-    turn = run.id if run.kind == "reminder" else FAR
-    return (run.kind != "direct", -run.priority, run.closes_at or FAR, turn, queue.served)
+def _rank(queue: RunQueue, now: Instant) -> tuple[Rank, int]:
+    return rank_of(queue.run, now, begun=queue.begun), queue.served

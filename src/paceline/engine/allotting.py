@@ -38,24 +38,52 @@ class Allotment:
 
 
 def allot(tx: Tx, accounts: Sequence[Account], targets: Sequence[Target]) -> Allotment:
-    """Give every target to an account that can write to it, the one that has least to do."""
+    """Give every target to an account that can write to it, as evenly as that allows."""
     groups = [target.address for target in targets if guess_kind(target.address) == "group"]
     numbers = [account.id for account in accounts]
     known = tx.groups.synced_at(numbers) if groups else {}
     members = tx.groups.members(sorted(known), groups) if known else {}
-    found, load = Allotment(), dict.fromkeys(numbers, 0)
+    found = Allotment()
+    able = []
     for target in targets:
         is_group = guess_kind(target.address) == "group"
-        able = _able(numbers, known, members.get(target.address, {})) if is_group else numbers
-        if able:
-            # The first of those with the least, so that the same targets are dealt the same way.
-            owner = min(able, key=lambda number: (load[number], numbers.index(number)))
-            load[owner] += 1
+        able.append(_able(numbers, known, members.get(target.address, {})) if is_group else numbers)
+    for target, can, owner in zip(targets, able, dealt(able), strict=True):
+        if can:
             found.owners.append((target, owner))
         else:
             why = _why_not(accounts, members.get(target.address, {}))
             found.unreachable.setdefault(why, []).append(target)
     return found
+
+
+def dealt(able: Sequence[Sequence[int]]) -> list[int]:
+    """An owner for each, of those who are able; 0 where nobody is.
+
+    Whoever can go to the fewest is dealt first, and each goes to the one with the least so far, the
+    first of several, so that the same are dealt the same way. That alone can leave somebody with
+    two more than another who could take one of them over, so it is evened out in the end.
+    """
+    load = dict.fromkeys((number for some in able for number in some), 0)
+    owners = [0] * len(able)
+    for place in sorted(range(len(able)), key=lambda place: len(able[place])):
+        if able[place]:
+            owners[place] = _least(able[place], load)
+            load[owners[place]] += 1
+    uneven = True
+    while uneven:  # it ends: with every move the squares of the loads add up to less
+        uneven = False
+        for place, some in enumerate(able):
+            other = _least(some, load) if len(some) > 1 else owners[place]
+            if some and load[owners[place]] - load[other] > 1:
+                load[owners[place]] -= 1
+                load[other] += 1
+                owners[place], uneven = other, True
+    return owners
+
+
+def _least(some: Sequence[int], load: Mapping[int, int]) -> int:
+    return min(some, key=lambda number: load[number])
 
 
 def _able(

@@ -87,7 +87,7 @@ class Chooser:
         if now < self._not_before_at:
             return self._not_before_at
         wake_at: Instant | None = None
-        for queue in self._memory.agenda.in_turn():
+        for queue in self._memory.agenda.in_turn(now):
             try:
                 verdict = await self._serve(queue, now)
             except (PacelineError, LaneFailed):
@@ -149,7 +149,7 @@ class Chooser:
         attempt, part = delivery.attempts + 1, delivery.parts_done
         policy_id = memory.account.policy_id
         flight = Flight(delivery, content, ask, attempt, part, policy_id, not_before_at)
-        if queue.run.kind == "reminder" and not queue.begun:
+        if queue.run.kind == "reminder" and not queue.set_out:
             return await self._set_out_first(queue, flight)
         queue.pop()
         memory.agenda.served(queue)
@@ -187,7 +187,7 @@ class Chooser:
 
     async def _begin(self, queue: RunQueue) -> None:
         """What was waiting is under way now."""
-        queue.begun = True
+        queue.set_out = True
         if queue.run.state is RunState.WAITING:
             run, now = queue.run, self._clock.now()
             await self._journal.write(partial(lane_writes.start_run, run=run, now=now))

@@ -7,9 +7,10 @@ commit leaves everything as it was, and the next look fires.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from paceline.core.errors import InputError, NotFoundError
+from paceline.core.errors import ConflictError, InputError, NotFoundError
 from paceline.core.instants import MINUTE, Instant, local_text
 from paceline.core.model import Target
 from paceline.core.schedule import Rule
@@ -27,6 +28,8 @@ from paceline.engine.runs import end_if_done
 
 LATE_US = 2 * MINUTE
 """Whoever is later than this was not there when the reminder was to fire."""
+
+_CLOSED_SINCE = "its window closed before the service got to it"
 
 MOST_MISSED = 100
 """How many missed firings are told apart; of more it is only said that there were more."""
@@ -77,10 +80,17 @@ def _why_missed(campaign: Campaign, fires_at: Instant, now: Instant) -> str:
     """Why a firing cannot take place any more; empty if it can."""
     if campaign.state is CampaignState.PAUSED:
         return f"it was paused: {campaign.reason}" if campaign.reason else "it was paused"
+    timing = Timing.stored(campaign.settings)
     if now - fires_at <= LATE_US:
-        return ""
-    _, closes_at = day_of_window(Timing.stored(campaign.settings).window, fires_at)
+        return _CLOSED_SINCE if _closed_since(timing, fires_at, now) else ""
+    _, closes_at = day_of_window(timing.window, fires_at)
     return "" if now < closes_at else "the service was down until after its window had closed"
+
+
+def _closed_since(timing: Timing, fires_at: Instant, now: Instant) -> bool:
+    """Whether the window was open when it was to fire, and has closed for good since."""
+    opens_at, closes_at = day_of_window(timing.window, fires_at)
+    return timing.at_close == "skip" and opens_at <= fires_at < closes_at <= now
 
 
 def _miss(
@@ -106,38 +116,98 @@ def _miss(
 
 
 def fire(
-    tx: Tx, reminder: Reminder, providers: Providers, at: Instant, fired_for: Instant | None
+    tx: Tx, reminder: Reminder, providers: Providers, at: Instant, fired_for: Instant
 ) -> Fired:
-    """Begin a run of it now. Whoever calls has the fence, taken before anything was read or
-    written: so it is all of what was last said about it, and nobody pauses it in between."""
+    """Begin a run of it for one of its times. Whoever calls has the fence, taken before anything
+    was read or written: so it is all of what was last said about it, and nobody pauses it in
+    between. Where nothing can be sent, that is a run as well."""
     campaign = tx.campaigns.get(reminder.campaign_id)
-    stored = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
-    spec = _with_those_left(tx, stored)
+    spec = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
     try:
+        prepared = prepare(tx, reminder, spec, providers)
+    except InputError as error:
+        return Fired(_cannot(tx, reminder, campaign, fired_for, error.reason, at), [])
+    return begin(tx, campaign, prepared, at, fired_for)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is about to be sent, to whom and from where, all of it checked."""
+
+    spec: CampaignSpec
+    targets: list[Target]
+    unreachable: list[Unreachable]
+    """Who of its audience cannot be reached at all."""
+
+
+def prepare(
+    tx: Tx,
+    reminder: Reminder,
+    stored: CampaignSpec,
+    providers: Providers,
+    targets: Sequence[Target] | None = None,
+) -> Prepared:
+    """All that can go wrong goes wrong here, before anything is written, in plain words: they may
+    be read when nobody remembers any more what was typed."""
+    spec = _with_those_left(tx, stored)
+    audience = spec.audience.get("audience") if targets is None else None
+    if tx.accounts.find(spec.accounts[0]) is None:
+        raise NotFoundError(_removed(spec.accounts))
+    if audience is not None and tx.audiences.find(str(audience)) is None:
+        raise NotFoundError(f"there is no audience {audience} any more")
+    unreachable: list[Unreachable] = []
+    if targets is None:
         targets, unreachable = whom(tx, reminder, spec, providers)
-        campaigns.check(tx, spec, targets, providers)
-    except (InputError, NotFoundError) as error:
-        return Fired(_cannot(tx, reminder, campaign, fired_for, str(error), at), [])
-    targets = recognised(tx, targets)
+    if not targets and audience is not None:
+        raise InputError(f"nobody of audience {audience} can be reached")
+    campaigns.check(tx, spec, targets, providers)
+    return Prepared(spec, recognised(tx, targets), unreachable)
+
+
+def _removed(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"account {names[0]} was removed"
+    return f"accounts {', '.join(names[:-1])} and {names[-1]} were removed"
+
+
+def begin(
+    tx: Tx,
+    campaign: Campaign,
+    prepared: Prepared,
+    at: Instant,
+    fired_for: Instant | None = None,
+) -> Fired:
+    """A run with all its deliveries. By hand it is for no time of its own, and is made only if
+    something can be sent."""
+    spec, targets = prepared.spec, prepared.targets
     accounts = [account_named(tx, name) for name in spec.accounts]
+    allotment = allot(tx, accounts, targets)
+    if fired_for is None and not allotment.owners:
+        raise ConflictError(_nobody(allotment))
     tx.timetable.hold(account.id for account in accounts)
     opens_at, closes_at = Timing.stored(campaign.settings).window_on(fired_for or at)
+    content = spec.stored_content()
     run = tx.runs.add(
         campaign_id=campaign.id,
         window=str(spec.window) if spec.window and spec.before_open == "hold" else None,
         opens_at=opens_at,
         closes_at=closes_at,
         priority=spec.priority,
-        firing=Firing(campaign.content, fired_for),
+        firing=Firing(content, fired_for),
         at=at,
     )
-    allotment = allot(tx, accounts, targets)
     _fill(tx, run, spec, allotment, accounts[0].id, at)
     events.run_fired(tx, run, len(allotment.owners), len(targets), at)
     if not allotment.owners:
         tx.runs.move(run.id, "start", at=at)
         end_if_done(tx, run.id, at)
-    return Fired(tx.runs.get(run.id), [*unreachable, *allotment.unreached()])
+    return Fired(tx.runs.get(run.id), [*prepared.unreachable, *allotment.unreached()])
+
+
+def _nobody(allotment: Allotment) -> str:
+    """Why nothing of it can be sent."""
+    told = (f"{len(some)}: {why}" for why, some in sorted(allotment.unreachable.items()))
+    return f"none of its targets can be reached ({'; '.join(told)})"
 
 
 def of_those_left(tx: Tx, spec: ReminderSpec) -> ReminderSpec:
@@ -201,7 +271,7 @@ def _cannot(
     """It was to fire and nothing can be sent: a run that says so, and operators who are told."""
     run = tx.runs.add(campaign_id=campaign.id, firing=Firing(campaign.content, fired_for), at=at)
     tx.runs.move(run.id, "start", at=at)
-    told = f"Nothing was sent: {reason}."
+    told = f"Nothing was sent: {reason.rstrip('.?!')}."
     tx.runs.move(run.id, "finish_none", at=at, reason=reason, summary=told)
     run = tx.runs.get(run.id)
     events.run_finished(tx, run, run.state, {}, told, at)

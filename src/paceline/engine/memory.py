@@ -38,6 +38,7 @@ from paceline.engine.ports import (
     Tx,
 )
 from paceline.engine.settling import Flight, Settled, settle
+from paceline.engine.turns import begun_on
 
 Stranded = Sequence[tuple[Delivery, LedgerRow | None]]
 """Deliveries marked as sending, each with its intent that has no outcome, if there is one."""
@@ -61,6 +62,8 @@ class Snapshot:
     stranded: Stranded = ()
     """What was left in the middle; asked for when the lane begins, in the same breath that showed
     it to be ours, so that a start is one visit to the store."""
+    begun: frozenset[int] = frozenset()
+    """The firings of which something was sent from here, where there are several."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
@@ -155,6 +158,7 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant, *, known: Usage | None 
         week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
         last_calls=_last_calls(tx, restored, policy, known, now),
         stranded=tx.path.stranded(account_id) if known is None else (),
+        begun=begun_on(tx, account_id, restored.runs),
     )
 
 
@@ -222,7 +226,13 @@ class LaneMemory:
         self.usage = snapshot.usage(known)
         self.recount_at = snapshot.recount_at
         self.agenda = Agenda(
-            restored.runs, self.account.id, self.policy, journal, served, self._claims
+            restored.runs,
+            self.account.id,
+            self.policy,
+            journal,
+            served,
+            self._claims,
+            begun=snapshot.begun,
         )
 
     def settled(

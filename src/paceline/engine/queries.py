@@ -19,31 +19,22 @@ from paceline.engine.agenda import Agenda, RunQueue, contacted
 from paceline.engine.arrival import Eta, eta
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
-from paceline.engine.commands.control import STOPPED_AT
 from paceline.engine.fleet import held_up
 from paceline.engine.memory import Snapshot, acquainted, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
-from paceline.engine.reminder_view import waits_for
+from paceline.engine.reminder_view import behind, waits_for
+from paceline.engine.stopping import GO_ON, Stop, stopped
+from paceline.engine.turns import is_served
 
 PAGE = 1000
 NEXT_FEW = 20
 """How many of a run's next deliveries are looked at for one that is not a doubt."""
 LONGEST_NUMBER = 18
 """Digits of a delivery's number that every database can hold."""
-GO_ON = "paceline go-on"
 POOLED = "(pool)"
 """In place of an account's name, while a pooled delivery is nobody's yet."""
 _STEERED = {RunState.WAITING: "launch", RunState.PAUSED: "resume"}
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Everything is stopped."""
-
-    reason: str
-    since_at: Instant | None
-    """None if it was stopped by a version that did not write it down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +81,6 @@ class Why:
     """What holds it back that is no gate: a stop, a paused run, no process running."""
     cures: list[str] = field(default_factory=list)
     """The commands by which somebody lets it go on, where it needs somebody."""
-
-
-def stopped(tx: Tx) -> Stop | None:
-    reason = tx.settings.stopped()
-    return None if reason is None else Stop(reason, tx.settings.get(STOPPED_AT))
 
 
 def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
@@ -224,10 +210,11 @@ def _next_waiting(tx: Tx, snapshot: Snapshot) -> Delivery | None:
     """
     account, now = snapshot.restored.account, snapshot.now
     served = list(snapshot.usage().health)
-    agenda = Agenda(snapshot.restored.runs, account.id, snapshot.policy, None, served)
-    turns = {queue.run.id: turn for turn, queue in enumerate(agenda.in_turn())}
+    runs, begun = snapshot.restored.runs, snapshot.begun
+    agenda = Agenda(runs, account.id, snapshot.policy, None, served, begun=begun)
+    turns = {queue.run.id: turn for turn, queue in enumerate(agenda.in_turn(now))}
     waiting = []
-    for run in snapshot.restored.runs:
+    for run in runs:
         rows = _of_run(tx, run, account.id, now)
         if not any(row.state is DeliveryState.READY for row in rows):
             rows += _of_run(tx, run, account.id, NEVER)
@@ -315,11 +302,20 @@ def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | N
         found.append(f"everything is stopped: {stopped}")
     if run is not None and run.state is not RunState.RUNNING:
         found.append(_stands(tx, run, snapshot.now))
+    elif turn := _turn(tx, run, snapshot):
+        found.append(turn)
     if delivery is None:
         found.append("nothing waits on this account")
     if held:
         found.append(held)
     return found
+
+
+def _turn(tx: Tx, run: Run | None, snapshot: Snapshot) -> str:
+    if run is None or run.kind != "reminder":
+        return ""
+    ahead = behind(tx, run, snapshot.restored.account, snapshot.now)
+    return f"reminder {run.campaign} waits for {ahead}" if ahead else ""
 
 
 def _stands(tx: Tx, run: Run, now: Instant) -> str:
@@ -348,6 +344,8 @@ def _cures(
         yield GO_ON
     if any(view.gate == "status" and view.opens_at is None and not view.open for view in gates):
         yield f"paceline account resume {account.name}"
+        if run is not None and run.kind == "reminder" and is_served(run):
+            yield f"paceline reminder reassign {shlex.quote(run.campaign)}"
     if run is None or (run.kind == "reminder" and run.state is RunState.WAITING):
         return
     if run.state in _STEERED:

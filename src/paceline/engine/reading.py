@@ -10,16 +10,10 @@ from collections.abc import Container
 from paceline.core.durations import parse_duration
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Content
-from paceline.core.plan import Rank, Want
-from paceline.engine.agenda import FAR, parsed_hours
+from paceline.core.plan import Want
 from paceline.engine.ports import Run, Tx, WaitingRow
 from paceline.engine.recipients import Recipients
-
-
-def rank_of(run: Run) -> Rank:
-    """As the agenda has it: campaigns share, firings take turns."""
-    turn = run.id if run.kind == "reminder" else FAR
-    return (run.kind != "direct", -run.priority, run.closes_at or FAR, turn)
+from paceline.engine.turns import parsed_hours
 
 
 class Distances:

@@ -9,11 +9,11 @@ from shlex import quote
 from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.states import DeliveryState, RunState
-from paceline.engine.agenda import FAR
 from paceline.engine.alerts import OUT_OF_SERVICE
-from paceline.engine.commands.reminders import find, spec_of
-from paceline.engine.ports import Campaign, Reminder, Run, Tx
+from paceline.engine.commands.reminders import away, find, spec_of
+from paceline.engine.ports import Account, Campaign, Reminder, Run, Tx
 from paceline.engine.reminder_spec import ReminderSpec
+from paceline.engine.turns import begun_on, is_served, rank_of
 
 FIRINGS_SHOWN = 5
 RUNS_SHOWN = 10
@@ -35,8 +35,12 @@ class ReminderView:
     targets: int
     firings: Sequence[Instant]
     """The next few; none where it is disabled, or has fired for good."""
+    due: bool
+    """Whether the first of them has come, and nobody has fired it yet."""
     runs: Sequence[RunView]
     """The latest ones, the latest first."""
+    away: Sequence[str]
+    """Which of its accounts cannot send as things stand, each in a sentence."""
 
 
 def reminder_view(tx: Tx, name: str, now: Instant, *, runs_shown: int = RUNS_SHOWN) -> ReminderView:
@@ -50,14 +54,18 @@ def reminder_view(tx: Tx, name: str, now: Instant, *, runs_shown: int = RUNS_SHO
         targets = 0 if known is None else known.members
     firings = []
     if reminder.next_at is not None:
-        firings = spec.rule.next_few(max(now, reminder.next_at - 1), FIRINGS_SHOWN)
+        # One that is due and has not fired yet fires next, however long ago its time was.
+        later = spec.rule.next_few(max(now, reminder.next_at), FIRINGS_SHOWN - 1)
+        firings = [reminder.next_at, *later]
     return ReminderView(
         reminder=reminder,
         campaign=tx.campaigns.get(reminder.campaign_id),
         spec=spec,
         targets=targets,
         firings=firings,
+        due=bool(firings) and firings[0] <= now,
         runs=runs_of(tx, reminder, runs_shown, now),
+        away=away(tx, spec.campaign.accounts),
     )
 
 
@@ -71,20 +79,27 @@ def runs_of(tx: Tx, reminder: Reminder, limit: int, now: Instant) -> list[RunVie
 
 
 def waits_for(tx: Tx, run: Run, zone: str, now: Instant) -> str:
-    """What a firing waits for that is not over; empty for one that goes on."""
-    if run.state not in (RunState.WAITING, RunState.RUNNING):
+    """What a firing waits for that is not over; empty for one of which something is sent."""
+    if not is_served(run):
         return ""
-    left = [number for number, counts in tx.runs.accounts(run.id).items() if _open(counts)]
+    counts = tx.runs.accounts(run.id)
+    left = tx.accounts.several(sorted(number for number in counts if _open(counts[number])))
     if not left:
         return ""
     if (opens_at := _opens_at(run, now)) is not None:
         return f"its window, which opens at {local_text(opens_at, zone)}"
-    if away := _out_of_service(tx, run, left):
-        return away
-    if run.state is RunState.RUNNING:
-        return ""
-    ahead = _ahead_of(tx, run)
-    return f"its turn, behind {ahead}" if ahead else "its account"
+    gone = [account for account in left.values() if account.state in OUT_OF_SERVICE]
+    ahead = [
+        (first, account)
+        for account in left.values()
+        if account.state not in OUT_OF_SERVICE
+        if (first := _ahead_on(tx, run, account.id, now)) is not None
+    ]
+    if len(gone) + len(ahead) < len(left):
+        # Somewhere nothing is in its way.
+        return "its account" if run.state is RunState.WAITING else ""
+    told = [_its_turn(run, ahead)] if ahead else []
+    return "; ".join([*told, _out_of_service(run, gone)] if gone else told)
 
 
 def _open(counts: Mapping[DeliveryState, int]) -> int:
@@ -98,36 +113,41 @@ def _opens_at(run: Run, now: Instant) -> Instant | None:
     return None if window is None or window.is_open(now) else window.next_open(now)
 
 
-def _out_of_service(tx: Tx, run: Run, left: Sequence[int]) -> str:
-    """All accounts that have something left, where none of them can send it."""
-    accounts = list(tx.accounts.several(sorted(left)).values())
-    if not all(account.state in OUT_OF_SERVICE for account in accounts):
-        return ""
+def _out_of_service(run: Run, away: Sequence[Account]) -> str:
     told = ", ".join(
-        f"{account.name}, which is {account.state.replace('_', ' ')}" for account in accounts
+        f"{account.name}, which is {account.state.replace('_', ' ')}" for account in away
     )
     return f"{told}; give it to others with: paceline reminder reassign {quote(run.campaign)}"
 
 
-def _ahead_of(tx: Tx, run: Run) -> str:
-    """The firing that goes first on every account of this one, because its window closes first."""
-    accounts = [number for number in tx.runs.accounts(run.id) if number]
-    others = {
-        other.id: other
-        for other in tx.waiting.runs(accounts)
-        if other.kind == "reminder" and _rank(other) < _rank(run)
-    }
-    if not others:
-        return ""
-    first = min(others.values(), key=_rank)
-    names = tx.accounts.several(sorted(accounts))
-    shared = [
-        names[number].name
-        for number in tx.runs.accounts(first.id)
-        if number in names and number in accounts
+def _ahead_on(tx: Tx, run: Run, account_id: int, now: Instant) -> Run | None:
+    """The firing that goes first on an account, if it is another one and nothing keeps it."""
+    others = [
+        other
+        for other in tx.waiting.runs([account_id])
+        if other.kind == "reminder" and other.id != run.id and _opens_at(other, now) is None
     ]
-    return f"{first.campaign} on {', '.join(shared)}"
+    begun = begun_on(tx, account_id, [run, *others])
+    ranks = {one.id: rank_of(one, now, begun=one.id in begun) for one in (run, *others)}
+    first = min((run, *others), key=lambda one: ranks[one.id])
+    return None if first.id == run.id else first
 
 
-def _rank(run: Run) -> tuple[int, Instant, int]:
-    return -run.priority, run.closes_at or FAR, run.id
+def behind(tx: Tx, run: Run, account: Account, now: Instant) -> str:
+    """Behind whom a firing waits on one of its accounts; empty where it is its turn."""
+    first = _ahead_on(tx, run, account.id, now)
+    return "" if first is None else _its_turn(run, [(first, account)])
+
+
+def _its_turn(run: Run, ahead: Sequence[tuple[Run, Account]]) -> str:
+    by_run: dict[int, list[str]] = {}
+    for first, account in ahead:
+        by_run.setdefault(first.id, []).append(account.name)
+    firsts = {first.id: first for first, _ in ahead}
+    told = [f"{_named(firsts[number], run)} on {', '.join(on)}" for number, on in by_run.items()]
+    return f"its turn, behind {' and '.join(told)}"
+
+
+def _named(first: Run, run: Run) -> str:
+    """One of the same reminder goes by its number."""
+    return f"run {first.id}" if first.campaign_id == run.campaign_id else first.campaign

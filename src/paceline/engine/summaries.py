@@ -1,24 +1,31 @@
 """How a run is told when it is over: one or two sentences for people.
 
-A run that its window cut off is told differently from one that failed here and there: the first
-wants another account, the second wants its reasons.
+A run that its window cut off while it was being sent is told differently from one that failed here
+and there, or that stood still by then: the first wants another account, the others their reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 from paceline.core import zones
 from paceline.core.address import guess_kind
 from paceline.core.hours import Hours
-from paceline.core.instants import Instant
-from paceline.core.states import DeliveryState
-from paceline.engine.ports import Run, Tx, Undelivered
+from paceline.core.instants import MINUTE, Instant
+from paceline.core.policy import Policy
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.alerts import OUT_OF_SERVICE
+from paceline.engine.ports import Account, Run, Tx, Undelivered
+from paceline.engine.stopping import stopped
 
 WINDOW_CLOSED = "delivery window closed"
 """The reason of what was skipped because of it, as the window's gate has it."""
 
 REASONS_TOLD = 5
+
+IDLE_US = 5 * MINUTE
+"""An account that has sent nothing for so long, and longer than its pace explains, stood still."""
 
 _ADVICE = "at capacity for this fan-out: consider sending the remainder from another paired account"
 
@@ -31,16 +38,78 @@ def summary(tx: Tx, run: Run, counts: Mapping[DeliveryState, int]) -> str:
     missing = tx.runs.undelivered(run.id)
     cut_off = [one for one in missing if one.reason == WINDOW_CLOSED]
     rest = [one for one in missing if one.reason != WINDOW_CLOSED]
+    stood_still = _stood_still(tx, run, cut_off)
+    rest += [
+        one._replace(reason=stood_still[one.account_id])
+        for one in cut_off
+        if one.account_id in stood_still
+    ]
     senders = _senders(tx, run)
     told = f"{sent} of {total} {_noun(tx, run)} delivered{_from(senders)}."
     why_not = f" Not delivered: {_reasons(rest)}." if rest else ""
     if not cut_off or run.closes_at is None:
         return told + why_not
     closed = f"Delivery window closed at {_wall(run, tx)}."
-    if not sent:
+    sending = {one.account_id for one in cut_off} - stood_still.keys()
+    if not sent or not sending:
         return f"{closed} {told}{why_not}"
-    these = "This account is" if len(senders) == 1 else "These accounts are"
-    return f"{closed} {told} {these} {_ADVICE}.{why_not}"
+    busy = tx.accounts.several(sorted(number for number in sending if number))
+    those = _those([account.name for account in busy.values()], len(senders))
+    how = f"paceline reminder fire {quote(run.campaign)} --rest --run {run.id} --from ACCOUNT"
+    return f"{closed} {told} {those} {_ADVICE} ({how}).{why_not}"
+
+
+def _those(names: Sequence[str], senders: int) -> str:
+    if senders == 1:
+        return "This account is"
+    if len(names) == senders:
+        return "These accounts are"
+    return f"{names[0]} is" if len(names) == 1 else f"{_listed(names)} are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _stood_still(tx: Tx, run: Run, cut_off: Sequence[Undelivered]) -> dict[int | None, str]:
+    """Of the accounts whose rest the window cut off, those that were not sending any more when it
+    closed, each with the reason of what it has left."""
+    closes_at = run.closes_at
+    if not cut_off or closes_at is None:
+        return {}
+    whose = tx.accounts.several(sorted({one.account_id for one in cut_off if one.account_id}))
+    stop = stopped(tx)
+    if stop is not None and (stop.since_at is None or stop.since_at < closes_at):
+        return dict.fromkeys(whose, _while("everything was stopped", stop.reason))
+    if run.state is RunState.PAUSED:
+        return dict.fromkeys(whose, _while("it was paused", run.reason))
+    found: dict[int | None, str] = {}
+    for account in whose.values():
+        if account.state in OUT_OF_SERVICE:
+            was = f"{account.name} was {account.state.replace('_', ' ')}"
+            found[account.id] = _while(was, account.state_reason)
+        elif _was_idle(tx, run, account, closes_at):
+            found[account.id] = f"the window closed, and nothing was sent from {account.name}"
+    return found
+
+
+def _while(what: str, reason: str) -> str:
+    return f"the window closed while {what}" + (f": {reason}" if reason else "")
+
+
+def _was_idle(tx: Tx, run: Run, account: Account, closes_at: Instant) -> bool:
+    """Whether an account had long sent nothing when the window closed: nobody was there to send,
+    or its hours were over."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    pace_us = policy.longest_gap_us
+    pace_us += policy.batch.pause_us if policy.batch is not None else 0
+    pace_us += policy.rate.per_us // policy.rate.count if policy.rate is not None else 0
+    since_at = closes_at - IDLE_US - pace_us
+    if max(run.started_at or closes_at, run.opens_at or 0) > since_at:
+        return False  # it has hardly begun
+    first = next(tx.ledger.walk(account.id, since_at), None)
+    return first is None or first.intent_at >= closes_at
 
 
 def _by_state(counts: Mapping[DeliveryState, int]) -> str:
@@ -62,8 +131,7 @@ def _senders(tx: Tx, run: Run) -> list[tuple[str, int]]:
 def _from(senders: Sequence[tuple[str, int]]) -> str:
     if len(senders) < 2:
         return "".join(f" from {name}" for name, _ in senders)
-    *others, last = [f"{name} ({sent})" for name, sent in senders]
-    return f" from {', '.join(others)} and {last}"
+    return f" from {_listed([f'{name} ({sent})' for name, sent in senders])}"
 
 
 def _noun(tx: Tx, run: Run) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.core.instants import Instant
 from paceline.core.states import CampaignState, DeliveryState
@@ -34,6 +34,11 @@ class Entry:
     """What the counters claim."""
     paused: bool
     """Whether its reminder was paused just then."""
+    paused_because: str = ""
+    accounts: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """How its accounts stood, and why."""
+    stopped: tuple[str, Instant] | None = None
+    """Why everything was stopped, if it was, and since when."""
 
 
 class Diary(Chronicle):
@@ -64,6 +69,7 @@ class Diary(Chronicle):
         run = tx.runs.get(run_id)
         if run.kind != "reminder":
             return
+        campaign, stop = tx.campaigns.get(run.campaign_id), tx.settings.stopped()
         self.entries.append(
             Entry(
                 page=len(self.pages),
@@ -72,7 +78,13 @@ class Diary(Chronicle):
                 run=run,
                 deliveries=tuple(tx.deliveries.page(run_id=run_id, limit=10_000)),
                 counted=tx.runs.counts(run_id),
-                paused=tx.campaigns.get(run.campaign_id).state is CampaignState.PAUSED,
+                paused=campaign.state is CampaignState.PAUSED,
+                paused_because=campaign.reason,
+                accounts={
+                    account.id: (account.state.replace("_", " "), account.state_reason)
+                    for account in tx.accounts.several(list(tx.runs.accounts(run_id))).values()
+                },
+                stopped=None if stop is None else (stop, tx.settings.get("stopped_at")),
             )
         )
 

@@ -82,6 +82,10 @@ class Campaigns(Subject):
         values = {"content": dump(content), "settings": dump(dict(settings))}
         self._connection.execute(statement.values(values))
 
+    def rename(self, campaign_id: int, name: str) -> None:
+        statement = update(campaigns).where(campaigns.c.id == campaign_id)
+        self._connection.execute(statement.values(name=name))
+
     def set_settings(self, campaign_id: int, settings: Mapping[str, Any]) -> None:
         statement = update(campaigns).where(campaigns.c.id == campaign_id)
         self._connection.execute(statement.values(settings=dump(dict(settings))))

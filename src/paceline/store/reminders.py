@@ -106,6 +106,11 @@ class Reminders(Subject):
         statement = update(reminders).where(reminders.c.id == reminder_id)
         self._connection.execute(statement.values(enabled=enabled, next_at=next_at))
 
+    def remove(self, reminder_id: int) -> None:
+        theirs = reminder_targets.c.reminder_id == reminder_id
+        self._connection.execute(delete(reminder_targets).where(theirs))
+        self._connection.execute(delete(reminders).where(reminders.c.id == reminder_id))
+
     def advance(self, seen: Reminder, next_at: Instant | None) -> bool:
         statement = (
             update(reminders)

@@ -221,6 +221,18 @@ def write(
 
     Whom the same table has ``named`` before is counted once.
     """
+    fresh, changed = write_people(tx, judged, at)
+    joined = tx.audiences.add(audience_id, [draft.contact.id for draft in judged.drafts])
+    if joined or changed:
+        tx.audiences.changed(audience_id, at)
+    seen = named or Named()
+    first = {draft.contact.id for draft in judged.drafts if seen.add(draft.contact.id)}
+    counted = sum(draft.contact.id in first for draft in changed)
+    return Taken(len(fresh), counted, joined, judged.taken - len(first))
+
+
+def write_people(tx: Tx, judged: Judged, at: Instant) -> tuple[list[Draft], list[Draft]]:
+    """The people of a judged chunk without their membership; the new ones, and the changed."""
     fresh = [draft for draft in judged.drafts if draft.is_new]
     changed = [draft for draft in judged.drafts if draft.changed]
     ids = tx.contacts.add([draft.contact for draft in fresh], at)
@@ -231,13 +243,7 @@ def write(
     tx.contacts.give(
         [(draft.contact.id, entry) for draft in judged.drafts for entry in draft.given]
     )
-    joined = tx.audiences.add(audience_id, [draft.contact.id for draft in judged.drafts])
-    if joined or changed:
-        tx.audiences.changed(audience_id, at)
-    seen = named or Named()
-    first = {draft.contact.id for draft in judged.drafts if seen.add(draft.contact.id)}
-    counted = sum(draft.contact.id in first for draft in changed)
-    return Taken(len(fresh), counted, joined, judged.taken - len(first))
+    return fresh, changed
 
 
 def _give_back(tx: Tx, drafts: Iterable[Draft]) -> None:

@@ -6,24 +6,25 @@ is in doubt is looked into first: it may have arrived.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.model import Content, Target
-from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.core.states import AccountState, DeliveryState
 from paceline.engine.allotting import allot
 from paceline.engine.campaign_checks import check_capabilities
 from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.commands.reminder_runs import UNDELIVERED, under_way
 from paceline.engine.commands.reminders import find, spec_of
-from paceline.engine.people import Unreachable
-from paceline.engine.ports import Account, Delivery, Providers, Run, Tx
+from paceline.engine.ports import Account, Delivery, Providers, Reminder, Run, Tx
 
 PAGE = 1_000
 OUT_OF_SERVICE = (AccountState.SUSPENDED, AccountState.PAUSED, AccountState.COOLING_DOWN)
-UNDER_WAY = (RunState.WAITING, RunState.RUNNING, RunState.PAUSED)
 STAYS = "it was begun, and keeps its sender"
 
 
@@ -31,8 +32,8 @@ STAYS = "it was begun, and keeps its sender"
 class Reassigned:
     given: dict[str, int] = field(default_factory=dict)
     """By the name of the account that sends them now."""
-    left: list[Unreachable] = field(default_factory=list)
-    """What nobody could take over, and why."""
+    stays: dict[str, Counter[str]] = field(default_factory=dict)
+    """By the name of the account that keeps them, how many stay there and why."""
 
     @property
     def moved(self) -> int:
@@ -53,9 +54,9 @@ def reassign(
     tx.settings.fence()
     reminder = find(tx, name)
     spec = spec_of(tx, reminder).campaign
-    runs = [run for run in tx.runs.of_campaign(reminder.campaign_id) if run.state in UNDER_WAY]
+    runs = under_way(tx, reminder)
     if not runs:
-        raise ConflictError(f"reminder {name} has no run under way")
+        raise ConflictError(f"reminder {name} has no run under way", hint=_hint(tx, reminder))
     sources = _sources(tx, runs, from_account)
     wanted = [find_account(tx, one) for one in to_accounts]
     # One of its own that was removed takes nothing over, and hinders nobody else.
@@ -73,6 +74,16 @@ def reassign(
     told["accounts"] = sorted(done.given)
     tx.events.add(EventKind.REMINDER_REASSIGNED, text, at=at, run_id=runs[-1].id, data=told)
     return done
+
+
+def _hint(tx: Tx, reminder: Reminder) -> str | None:
+    """The way on, where the last run is over and has not reached everybody."""
+    for run in tx.runs.latest(reminder.campaign_id, 1):
+        counts = tx.runs.counts(run.id)
+        if any(counts[state] for state in UNDELIVERED):
+            again = f"paceline reminder fire {quote(reminder.name)} --rest --run {run.id}"
+            return f"Send what run {run.id} did not deliver: {again} --from ACCOUNT"
+    return None
 
 
 def _sources(tx: Tx, runs: Sequence[Run], named: str | None) -> list[Account]:
@@ -123,13 +134,12 @@ def _move(
 ) -> None:
     waiting = _waiting(tx, run, source)
     fresh = {row.target: row for row in waiting if not row.parts_done}
-    done.left += [
-        Unreachable(row.contact_id, row.target, STAYS) for row in waiting if row.parts_done
-    ]
+    stays = Counter({STAYS: len(waiting) - len(fresh)})
     targets = [Target(row.target, row.fields, row.contact_id) for row in fresh.values()]
     allotment = allot(tx, takers, targets)
-    for why, some in allotment.unreachable.items():
-        done.left += [Unreachable(one.contact_id, one.address, why) for one in some]
+    stays.update({why: len(some) for why, some in allotment.unreachable.items()})
+    if +stays:
+        done.stays.setdefault(source.name, Counter()).update(+stays)
     owners = {fresh[target.address].id: owner for target, owner in allotment.owners}
     # Before anything is changed: whoever locks in one order never deadlocks.
     for account_id in sorted({source.id, *owners.values()}):

@@ -50,6 +50,10 @@ class Reminders(Protocol):
 
     def switch(self, reminder_id: int, enabled: bool, next_at: Instant | None) -> None: ...
 
+    def remove(self, reminder_id: int) -> None:
+        """Forget it and whom it went to; its campaign stays, with what was sent."""
+        ...
+
     def advance(self, seen: Reminder, next_at: Instant | None) -> bool:
         """Move on to the next firing; False where somebody else has, or has changed it, since it
         was read. Whoever gets True fires, and nobody else ever does for that instant."""

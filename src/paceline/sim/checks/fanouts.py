@@ -47,10 +47,16 @@ class Fired:
         skips = self.reminding.raw["at_close"] == "skip"
         return closes_at(self.reminding, self.day_at) if skips else FAR
 
-    @cached_property
-    def rank(self) -> tuple[int, Instant, int]:
-        """Whoever comes first goes first."""
-        return -self.reminding.raw["priority"], self.closes_at, self.entry.run.id
+    def rank(self, at: Instant, *, begun: bool) -> tuple[int, bool, Instant, int]:
+        """Whoever comes first goes first: what has begun goes on to its end."""
+        return -self.reminding.raw["priority"], not begun, self.closes_on(at), self.entry.run.id
+
+    def closes_on(self, at: Instant) -> Instant:
+        """When its window closes for good, or on the day of an instant, where it goes on the next
+        day; a window of the whole day never closes then."""
+        if self.closes_at != FAR or self.reminding.raw["window"] == "0-24":
+            return self.closes_at
+        return closes_at(self.reminding, at)
 
     def astray_at(self, at: Instant) -> str | None:
         """Why nothing of it may start at an instant; None if it may."""
@@ -182,14 +188,19 @@ def thrown_out(evidence: Evidence) -> Iterator[Violation]:
 
 def ahead_of_turn(evidence: Evidence) -> Iterator[Violation]:
     """Nothing of a run starts while another one, whose turn it is, has not started everything that
-    it can start from the same account."""
+    it can start from the same account. What has begun there goes first."""
     if evidence.annals is None:
         return
     turns = _Turns(evidence, evidence.annals)
     for row, page in turns.starts:
         run = turns.runs[row.run_id]
+        # Of an attempt that came to nothing nobody has to know afterwards: in favour of both.
+        rank = run.rank(row.at, begun=turns.was_tried(row.run_id, row.account_id, page))
         for other in turns.runs.values():
-            if other.rank < run.rank and turns.was_due(other, row, page):
+            if other.entry.run.id == row.run_id:
+                continue
+            begun = turns.was_sent(other.entry.run.id, row.account_id, page)
+            if other.rank(row.at, begun=begun) < rank and turns.was_due(other, row, page):
                 text = (
                     f"delivery {row.delivery_id} of {run.reminding.name} (run {row.run_id}) was "
                     f"begun, and it was the turn of {other.reminding.name} "
@@ -208,9 +219,14 @@ class _Turns:
         self.starts: list[tuple[LedgerRow, int]] = []
         self._pages: dict[tuple[int, int], list[int]] = defaultdict(list)
         """By run and account, the commits in which deliveries were begun."""
+        self._sent: dict[tuple[int, int], int] = {}
+        """The same of the first that a provider took and that stood, with all its parts."""
         seen: set[int] = set()
         for number, page in enumerate(annals.pages):
             for row in page.rows:
+                parts = evidence.parts.get((row.run_id, 1), 1)
+                if row.kind == "outcome" and row.outcome == "accepted" and row.part + 1 == parts:
+                    self._sent.setdefault((row.run_id, row.account_id), number)
                 new = row.kind == "intent" and row.delivery_id not in seen
                 if new and row.run_id in self.runs:
                     self.starts.append((row, number))
@@ -221,6 +237,12 @@ class _Turns:
             if cut_off and delivery.id not in seen and delivery.run_id in self.runs:
                 # It waited until its window closed, and its turn never came.
                 self._pages[delivery.run_id, delivery.account_id or 0].append(len(annals.pages))
+
+    def was_tried(self, run_id: int, account_id: int, page: int) -> bool:
+        return any(number < page for number in self._pages[run_id, account_id])
+
+    def was_sent(self, run_id: int, account_id: int, page: int) -> bool:
+        return self._sent.get((run_id, account_id), page) < page
 
     def was_due(self, other: Fired, row: LedgerRow, page: int) -> bool:
         """Whether something of a run was waiting for its turn when another's delivery was begun."""

@@ -211,11 +211,19 @@ def _fired(reckoning: _Reckoning, birth: Entry, fired_for: Instant) -> Iterator[
     reminding = in_force(reckoning.terms, birth.page).reminding
     if late_us > LATE_US and birth.at - spread_us >= closes_at(reminding, fired_for):
         yield reckoning.says(f"fired for {when} though its window had long closed", birth.at)
+    elif _closed_since(reminding, fired_for, birth.at - spread_us):
+        yield reckoning.says(f"fired for {when} though its window had closed since", birth.at)
     if birth.paused:
         yield reckoning.says(f"fired for {when} though it was paused", birth.at)
     calm_at = reckoning.evidence.calm_at + STARTING_US
     if fired_for > calm_at and birth.at - fired_for > LATE_US:
         yield reckoning.says(f"fired for {when} only at {iso(birth.at)}", birth.at)
+
+
+def _closed_since(reminding: Reminding, fires_at: Instant, at: Instant) -> bool:
+    """Whether a window that was open when it was to fire has closed for good by an instant."""
+    ends = reminding.raw["at_close"] == "skip"
+    return ends and in_window(reminding, fires_at) and at >= closes_at(reminding, fires_at)
 
 
 def _missed(reckoning: _Reckoning, birth: Entry) -> Iterator[Violation]:
@@ -242,7 +250,7 @@ def _missed(reckoning: _Reckoning, birth: Entry) -> Iterator[Violation]:
     if birth.paused or superseded or ordered:
         return
     reminding = in_force(reckoning.terms, birth.page).reminding
-    if birth.at - last <= LATE_US:
+    if birth.at - last <= LATE_US and not _closed_since(reminding, last, birth.at):
         yield reckoning.says(f"missed {iso(last)}, and somebody was there in time", birth.at)
     elif birth.at < closes_at(reminding, last):
         yield reckoning.says(f"missed {iso(last)}, though its window was open", birth.at)

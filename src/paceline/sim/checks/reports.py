@@ -7,11 +7,14 @@ Judged by the deliveries as they stood in the very commit that ended it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from paceline.core.instants import MINUTE
+from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.sim.checks.evidence import OVER, Evidence, Violation
-from paceline.sim.checks.fanouts import CLOSED, FAR, Fired, fired
+from paceline.sim.checks.fanouts import CLOSED, FAR, STOPPED, Fired, fired
 from paceline.sim.checks.firings import in_force
 from paceline.sim.checks.time import wall
 from paceline.sim.diary import Annals, Entry
@@ -19,6 +22,8 @@ from paceline.sim.diary import Annals, Entry
 PROMISE = "never misreported"
 ENDED = (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED)
 REASONS = 5
+SILENT_US = 5 * MINUTE
+"""Whoever has sent nothing for so long is not sending, unless that is its pace."""
 KINDS = {
     RunState.MISSED: "reminder.missed",
     RunState.PARTIAL: "reminder.unfinished",
@@ -50,7 +55,7 @@ def _faults(evidence: Evidence, annals: Annals, run: Fired, entry: Entry) -> Ite
     if entry.run.total != len(entry.deliveries):
         yield f"its total is {entry.run.total}, there are {len(entry.deliveries)}"
     if entry.run.state in ENDED and entry.deliveries:
-        yield from _end(evidence, run, entry, states, _zone(annals, run, entry))
+        yield from _end(_Cut(evidence, annals, run, entry), states, _zone(annals, run, entry))
     if entry.run.state in (*ENDED, RunState.MISSED):
         yield from _alert(annals, entry)
 
@@ -63,9 +68,73 @@ def _zone(annals: Annals, run: Fired, entry: Entry) -> str:
     return in_force(annals.book.terms[entry.run.campaign], entry.page).reminding.zone
 
 
-def _end(
-    evidence: Evidence, run: Fired, entry: Entry, states: Counter[DeliveryState], zone: str
-) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Cut:
+    """A run in the commit that ended it, and which of its accounts stood still by then."""
+
+    evidence: Evidence
+    annals: Annals
+    run: Fired
+    entry: Entry
+
+    @property
+    def was_paused(self) -> bool:
+        return self.annals.pages[self.entry.page - 1].runs.get(self.entry.run.id) == "paused"
+
+    def tellings(self) -> Iterator[dict[int, str]]:
+        """What may be said of the accounts that were not sending any more when the window closed.
+        One that had paused for about as long as may be is told either way."""
+        number = [one.account_id or 0 for one in self.entry.deliveries if one.reason == CLOSED]
+        sure: dict[int, str] = {}
+        doubtful: dict[int, str] = {}
+        for account_id in sorted(set(number)):
+            name = self.evidence.accounts[account_id]
+            still = self._stopped(account_id, name)
+            idle = f"the window closed, and nothing was sent from {name}"
+            if still:
+                sure[account_id] = still
+            elif self._is_silent(account_id, SILENT_US + self._pace_us()):
+                sure[account_id] = idle
+            elif self._is_silent(account_id, SILENT_US):
+                doubtful[account_id] = idle
+        yield sure
+        if doubtful:
+            yield sure | doubtful
+
+    def _stopped(self, account_id: int, name: str) -> str:
+        entry = self.entry
+        if entry.stopped is not None and entry.stopped[1] < self.run.closes_at:
+            return f"the window closed while everything was stopped: {entry.stopped[0]}"
+        if self.was_paused:
+            return f"the window closed while it was paused: {entry.paused_because}"
+        state, reason = entry.accounts.get(account_id, ("active", ""))
+        stands = state.replace(" ", "_") in STOPPED
+        return f"the window closed while {name} was {state}: {reason}" if stands else ""
+
+    def _is_silent(self, account_id: int, for_us: int) -> bool:
+        """Whether nothing was about to go from an account so long before the window closed."""
+        closes_at = self.run.closes_at
+        begun_at = max(self.entry.run.started_at or closes_at, self.entry.run.opens_at or 0)
+        return begun_at <= closes_at - for_us and not any(
+            closes_at - for_us <= row.intent_at < closes_at
+            for page in self.annals.pages[: self.entry.page]
+            for row in page.rows
+            if row.kind == "intent" and row.account_id == account_id
+        )
+
+    def _pace_us(self) -> int:
+        """The most that any pace of this world lets pass between two messages."""
+        return max((_pause_us(policy) for policy in self.evidence.policies.values()), default=0)
+
+
+def _pause_us(policy: Policy) -> int:
+    rate, batch = policy.rate, policy.batch
+    between_us = policy.longest_gap_us + (batch.pause_us if batch is not None else 0)
+    return between_us + (rate.per_us // rate.count if rate is not None else 0)
+
+
+def _end(cut: _Cut, states: Counter[DeliveryState], zone: str) -> Iterator[str]:
+    entry = cut.entry
     for delivery in entry.deliveries:
         doubt = delivery.state is DeliveryState.UNKNOWN and delivery.due_at is None
         if delivery.state not in OVER and not doubt:
@@ -74,34 +143,45 @@ def _end(
     state = RunState.SUCCESS if sent == total else RunState.PARTIAL if sent else RunState.FAILED
     if entry.run.state is not state:
         yield f"{sent} of {total} were sent"
-    told = _summary(evidence, run, entry, sent, zone)
-    if entry.run.summary != told:
-        yield f"it says {entry.run.summary!r}, not {told!r}"
+    told = [_summary(cut, still, sent, zone) for still in cut.tellings()]
+    if entry.run.summary not in told:
+        yield f"it says {entry.run.summary!r}, not {told[0]!r}"
 
 
-def _summary(evidence: Evidence, run: Fired, entry: Entry, sent: int, zone: str) -> str:
-    """What there is to say of it."""
+def _summary(cut: _Cut, still: Mapping[int, str], sent: int, zone: str) -> str:
+    """What there is to say of it; ``still`` are the accounts that stood still by then, and why."""
+    evidence, run, entry = cut.evidence, cut.run, cut.entry
     cut_off = [delivery for delivery in entry.deliveries if delivery.reason == CLOSED]
+    busy = {one.account_id or 0 for one in cut_off} - still.keys()
     whom = "groups" if entry.deliveries[0].target.endswith("@g.us") else "recipients"
     told = [f"{sent} of {len(entry.deliveries)} {whom} delivered{_hands(evidence, entry)}."]
     if cut_off and run.closes_at != FAR:
         here = f"{wall(run.closes_at, zone):%H:%M}"
         here = "24:00" if here == "00:00" else here
         told.insert(0, f"Delivery window closed at {here} ({zone}).")
-        if sent:
-            these = "This account is" if len(_accounts(entry)) == 1 else "These accounts are"
+        if sent and busy:
+            names = [evidence.accounts[number] for number in sorted(busy)]
             told.append(
-                f"{these} at capacity for this fan-out: consider sending the remainder from "
-                "another paired account."
+                f"{_those(names, len(_accounts(entry)))} at capacity for this fan-out: consider "
+                "sending the remainder from another paired account (paceline reminder fire "
+                f"{entry.run.campaign} --rest --run {entry.run.id} --from ACCOUNT)."
             )
     reasons = Counter(
-        (str(one.state), one.reason)
+        (str(one.state), still.get(one.account_id or 0, "") if one.reason == CLOSED else one.reason)
         for one in entry.deliveries
-        if one.state is not DeliveryState.SENT and one.reason != CLOSED
+        if one.state is not DeliveryState.SENT
+        if one.reason != CLOSED or one.account_id in still
     )
     if reasons:
         told.append(f"Not delivered: {_grouped(reasons)}.")
     return " ".join(told)
+
+
+def _those(names: list[str], among: int) -> str:
+    if len(names) == among:
+        return "This account is" if among == 1 else "These accounts are"
+    several = f"{', '.join(names[:-1])} and {names[-1]} are"
+    return several if len(names) > 1 else f"{names[0]} is"
 
 
 def _accounts(entry: Entry) -> Counter[int]:
