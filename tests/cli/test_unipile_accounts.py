@@ -2,7 +2,9 @@
 
 import pytest
 
+from paceline.app import open_app
 from paceline.cli.shapes import MASK, options
+from paceline.config import load
 from tests.cli.conftest import CommandLine
 
 KEY = "kEy+Of/tests=="
@@ -40,13 +42,15 @@ def test_the_key_is_never_shown(sales: CommandLine) -> None:
 
 
 def test_the_key_stays_when_something_else_is_changed(sales: CommandLine) -> None:
-    """A masked value is for the eyes only: what is stored is the key itself."""
+    """A masked value is for the eyes only: what is stored is the key itself, sealed."""
     sales.ok("account", "set", "sales", "--option", "linkedin_api=recruiter")
     options_now = sales.ok("account", "show", "sales", "--json").json["options"]
     assert (options_now["api_key"], options_now["linkedin_api"]) == (MASK, "recruiter")
-    assert KEY.encode() in (sales.folder / "paceline.db").read_bytes() or KEY.encode() in (
-        (sales.folder / "paceline.db-wal").read_bytes()
-    )
+    with open_app(load(database=str(sales.folder / "paceline.db"))) as house:
+        with house.store.read() as tx:
+            account = tx.accounts.find("sales")
+        assert account is not None and account.settings["api_key"].startswith("sealed:")
+        assert house.providers.unsealed(account).settings["api_key"] == KEY
 
 
 def test_only_what_was_given_is_masked() -> None:

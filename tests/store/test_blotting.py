@@ -13,7 +13,7 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine.commands import erasing
 from paceline.engine.once import once
-from paceline.engine.ports import Address, Contact, NewAlert
+from paceline.engine.ports import Address, Contact, Inbound, NewAlert
 from paceline.store.blotting import MENTIONS
 from paceline.store.schema import METADATA
 from tests.store.scene import T0, Scene, settlement
@@ -32,6 +32,9 @@ THEIRS = {
     "deliveries.target",
     "idempotency_keys.digest",
     "idempotency_keys.key",
+    "inbound.chat",
+    "inbound.provider_id",
+    "inbound.sender",
     "ledger.provider_id",
     "ledger.reason",
     "reminder_targets.fields",
@@ -48,7 +51,14 @@ NOBODYS = {
     *("audiences.name", "counters.state", "events.kind", "groups.name", "groups.target"),
     *(f"deliveries.{name}" for name in ("action", "recipient_hours", "state")),
     *(f"ledger.{name}" for name in ("action", "code", "kind", "outcome")),
-    *("idempotency_keys.kind", "media.id", "media.mime", "media.name"),
+    *(
+        "idempotency_keys.kind",
+        "inbound.kind",
+        "watches.cursor",
+        "media.id",
+        "media.mime",
+        "media.name",
+    ),
     *("policies.body", "policies.digest", "policies.name", "processes.name"),
     *(
         "reminders.rule",
@@ -58,7 +68,8 @@ NOBODYS = {
         "runs.window",
         "settings.key",
     ),
-    *("suppressions.source", "uploads.handle", "uploads.media_id", "webhooks.name"),
+    *("suppressions.source", "uploads.handle", "uploads.media_id", "watches.cursor"),
+    "webhooks.name",
 }
 """Words of ours, and what operators have called or written for everybody."""
 
@@ -108,12 +119,14 @@ def test_a_mention_is_taken_out_and_the_rest_stays(scene: Scene, column: str) ->
 
 def _something_in(scene: Scene) -> None:
     """One row at least in every table of the list."""
-    scene.on_its_way(target="bob@example.com")
+    lane, _, _ = scene.on_its_way(target="bob@example.com")
     scene.sql("UPDATE usage SET checkpoint = '{}'")
     with scene.store.write() as tx:
         tx.alerts.put(NewAlert(key="k", kind="k", text="t"), T0)
         tx.events.add(EventKind.SENDING_RESUMED, "something", at=T0)
         tx.hooks.open("crm")
+        tx.watches.take(lane.account_id, 0)
+        tx.inbox.add(lane.account_id, Inbound("m", "bob", "bob", "hello", T0), None, T0)
 
 
 def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:

@@ -24,11 +24,13 @@ from paceline.store.schema import (
     deliveries,
     events,
     idempotency_keys,
+    inbound,
     ledger,
     reminder_targets,
     runs,
     settings,
     usage,
+    watches,
     webhooks,
 )
 
@@ -44,10 +46,13 @@ MENTIONS: tuple[tuple[Table, str], ...] = (
     (campaigns, "reason"),
     (events, "data"),
     (events, "text"),
+    (inbound, "subject"),
+    (inbound, "text"),
     (runs, "reason"),
     (runs, "summary"),
     (settings, "value"),
     (usage, "checkpoint"),
+    (watches, "problem"),
     (webhooks, "problem"),
 )
 """Texts that speak of other things, and may mention an address: people write some of them."""

@@ -10,7 +10,7 @@ from builtins import list as list_of
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import Text, cast, literal, or_, select, update
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.inbox import Received, Watch
@@ -55,7 +55,9 @@ class Inbox(Subject):
         found = 0
         for before, after in renamed.items():
             theirs = or_(inbound.c.sender == before, inbound.c.chat == before)
-            blank = {"sender": after, "chat": after, "subject": "", "text": ""}
+            # The name that their own mail system gave it may say where they are.
+            name = literal("erased:") + cast(inbound.c.id, Text)
+            blank = {"sender": after, "chat": after, "subject": "", "text": "", "provider_id": name}
             found += self._connection.execute(update(inbound).where(theirs).values(blank)).rowcount
         return found
 
