@@ -7,6 +7,7 @@ import pytest
 
 from paceline.core.instants import DAY, SECOND, Instant, parse_instant, to_datetime
 from paceline.engine import clock as clocks
+from paceline.sim import forecast as forecasts
 from paceline.sim import process
 from tests.cli.conftest import NOW, CommandLine, StillClock
 from tests.sim.twins import the_intent_comes_after_the_effect
@@ -139,6 +140,18 @@ def test_an_account_that_dies_halfway_is_told(paceline: CommandLine) -> None:
     answer = paceline.ok("simulate", "-f", file, "--seeds", "1")
     assert "if shop dies halfway (banned after 10 messages):" in answer.out
     assert "30 of 40 are sent, 10 wait for it to come back" in answer.out
+
+
+def test_a_forecast_is_the_same_however_many_play_it(
+    paceline: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasts, "WORTH_IT", 1)
+    paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "spacing=1m..3m")
+    people(paceline, 10)
+    words = ("simulate", "-f", campaign(paceline, '"shop"'), "--seeds", "3", "--json")
+    alone = paceline.ok(*words, "--workers", "1").json
+    assert alone == paceline.ok(*words, "--workers", "2").json
+    assert alone["done_at"]["earliest"] < alone["done_at"]["latest"], "three were played"
 
 
 def test_an_account_that_does_not_exist(paceline: CommandLine) -> None:

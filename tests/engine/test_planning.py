@@ -338,9 +338,9 @@ def test_another_campaign_on_the_account_is_reckoned_with(world: World) -> None:
 # ---------------------------------------------------------------------- how long it takes
 
 
-@pytest.mark.parametrize(("count", "seconds"), [(1_000, 0.3), (10_000, 1.5)])
+@pytest.mark.parametrize(("count", "seconds"), [(1_000, 0.3), (100_000, 15)])
 def test_planning_is_quick(count: int, seconds: float, world: World) -> None:
-    """A thousand contacts in 0.3 s, and in proportion a hundred thousand in 15."""
+    """By processor time, which does not depend on who else is busy; about a third of it is used."""
 
     async def script(world: World) -> None:
         names = tuple(f"mail-{number}" for number in range(5))

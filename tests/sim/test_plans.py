@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from paceline.core.hours import Hours
-from paceline.core.instants import DAY, HOUR, SECOND, Instant, parse_instant
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from paceline.core.model import Content, Part, Target
 from paceline.core.plan import Layout, lay_out
 from paceline.core.presets import preset
@@ -41,7 +41,8 @@ BEFORE_THE_CLOCKS_CHANGE = parse_instant("2026-10-26T12:00:00Z")
 
 
 def world(*mailings: Mailing, start_at: Instant = MONDAY, senders: int = 1, **policy: Any) -> World:
-    """Fair weather from the beginning, and nobody who interferes."""
+    """Fair weather from the beginning, and nobody who interferes; nor anybody who waits through
+    nights in which nothing is due."""
     names = tuple(f"account-{number}" for number in range(senders))
     return World(
         "plan",
@@ -51,14 +52,20 @@ def world(*mailings: Mailing, start_at: Instant = MONDAY, senders: int = 1, **po
         senders=tuple(Sender(name, policy) for name in names),
         mailings=tuple(mailings),
         processes=1,
-        poll_us=HOUR,
+        poll_us=MINUTE,
         operated=False,
         tended=False,
+        rests=True,
     )
 
 
 def mailing(targets: int, name: str = "letters", senders: int = 1, **more: Any) -> Mailing:
     return Mailing(name, tuple(f"account-{n}" for n in range(senders)), targets, **more)
+
+
+def launched(targets: int, **more: Any) -> Mailing:
+    """A campaign that is laid out by its launch, as every real one is."""
+    return mailing(targets, planned=True, **more)
 
 
 class StillClock(LoopClock):
@@ -136,39 +143,38 @@ WINDOW = Hours.parse("Mon-Sun 09:00-11:30 Europe/Paris")
 
 SINGLE: dict[str, Callable[[], World]] = {
     "cold e-mail from five accounts over two weeks and a change of clocks": lambda: world(
-        mailing(900, senders=5, action="email"),
+        launched(900, senders=5, action="email"),
         start_at=BEFORE_THE_CLOCKS_CHANGE,
         senders=5,
         **COLD,
     ),
-    "WhatsApp, forty a minute": lambda: world(mailing(300), **preset("whatsapp-established")),
+    "WhatsApp, forty a minute": lambda: world(launched(300), **preset("whatsapp-established")),
     "WhatsApp, two parts each": lambda: world(
-        mailing(150, parts=TWO), **preset("whatsapp-established")
+        launched(150, parts=TWO), **preset("whatsapp-established")
     ),
     "parts one after the other": lambda: world(
-        mailing(100, parts=TWO), rate="60/min burst 5", part_gap="2s..4s"
+        launched(100, parts=TWO), rate="60/min burst 5", part_gap="2s..4s"
     ),
-    "document D, conservative": lambda: world(mailing(1_000), spacing="5s", batch="50 then 60s"),
-    "document D, optimised": lambda: world(mailing(1_000), **preset("campaign-whatsapp")),
+    "document D, conservative": lambda: world(launched(300), spacing="5s", batch="50 then 60s"),
+    "document D, optimised": lambda: world(launched(300), **preset("campaign-whatsapp")),
     "LinkedIn, daily and weekly caps": lambda: world(
-        mailing(330, action="connection_request", senders=2),
-        senders=2,
+        launched(160, action="connection_request"),
         **preset("linkedin"),
         zone="America/New_York",
     ),
     "a warm-up": lambda: world(
-        mailing(300, action="email"),
+        launched(180, action="email"),
         **(COLD | {"daily": {"email": 60}, "spacing": "2m..6m", "min_gap": "2m"}),
         warmup="10 +25%/day to 60",
     ),
     "a window that goes on the next day": lambda: world(
-        mailing(500, window=WINDOW), spacing="30s..90s"
+        launched(300, window=WINDOW), spacing="30s..90s"
     ),
     "recipients in five zones with hours of their own": lambda: world(
-        mailing(120, recipient_hours="09:00-12:00"), spacing="1m..3m"
+        launched(120, recipient_hours="09:00-12:00"), spacing="1m..3m"
     ),
     "a mailbox under its quota": lambda: world(
-        mailing(1_100, action="email"), rate="60/min", zone="UTC", daily={"email": 500}
+        launched(1_100, action="email"), rate="60/min", zone="UTC", daily={"email": 500}
     ),
 }
 
@@ -181,6 +187,17 @@ def test_the_real_end_is_within_five_per_cent_of_the_plan(name: str, tmp_path: P
     ends, states = played(of)
     assert states == {DeliveryState.SENT: plan.messages}
     assert_near(plan.finish_at, ends["letters"], of.start_at)
+
+
+def test_nobody_misses_anything_by_resting() -> None:
+    """The same messages on the same days, in a fraction of the steps: nights are not played."""
+    policy = {"daily": {"email": 20}, "spacing": "1m", "zone": "UTC"}
+    rested = world(launched(50, action="email"), **policy)
+    awake = replace(rested, rests=False)
+    (one, seen), (other, watched) = (perform(1, of, "none") for of in (rested, awake))
+    assert [call.at for call in seen.calls] == [call.at for call in watched.calls]
+    assert one.violations == other.violations == ()
+    assert one.events * 3 < other.events, (one.events, other.events)
 
 
 # ---------------------------------------------------------------------- several campaigns

@@ -16,7 +16,7 @@ from paceline.core.presets import preset
 from paceline.core.states import DeliveryState
 from paceline.engine.campaign_spec import Step
 from paceline.sim.worlds import World
-from tests.sim.test_plans import COLD, assert_near, expected, mailing, planned, played, world
+from tests.sim.test_plans import COLD, assert_near, expected, launched, planned, played, world
 
 AGAIN = Content((Part("text", "again"),))
 
@@ -26,14 +26,14 @@ def steps(*after_us: int) -> tuple[Step, ...]:
 
 
 def cold(targets: int, *after_us: int, senders: int = 2) -> World:
-    sent = mailing(targets, senders=senders, action="email", planned=True, steps=steps(*after_us))
-    return replace(world(sent, senders=senders, **COLD), poll_us=MINUTE)
+    sent = launched(targets, senders=senders, action="email", steps=steps(*after_us))
+    return world(sent, senders=senders, **COLD)
 
 
 def paced(targets: int, *after_us: int, senders: int = 1, spacing: str = "1m..3m") -> World:
-    """The supervisor looks as often as it does by itself: by the hour, as in other worlds, those
+    """The supervisor looks as often as it does by itself: by the minute, as in other worlds, those
     who have nothing to do until something is released for them would be late for that alone."""
-    sent = mailing(targets, senders=senders, planned=True, steps=steps(*after_us))
+    sent = launched(targets, senders=senders, steps=steps(*after_us))
     return replace(world(sent, senders=senders, spacing=spacing), poll_us=SECOND)
 
 
@@ -49,7 +49,7 @@ WORLDS: dict[str, Callable[[], World]] = {
     "no cap, two follow": lambda: paced(60, HOUR, HOUR),
     "no cap, three accounts": lambda: paced(240, 2 * HOUR, senders=3),
     "WhatsApp, forty a minute": lambda: world(
-        mailing(300, planned=True, steps=steps(5 * MINUTE)), **preset("whatsapp-established")
+        launched(300, steps=steps(5 * MINUTE)), **preset("whatsapp-established")
     ),
     "a pool": lambda: pooled(paced(300, senders=3, spacing="90s..150s")),
     "a pool, cold e-mail": lambda: pooled(cold(100, senders=3)),

@@ -39,9 +39,9 @@ def test_a_person_is_the_same_at_every_address(scene: Scene) -> None:
         every = (T0, T0 + 10, T0 + 20, T0 + 30, T0 + 50)
         assert contacted([MAIL], T0, people) == {MAIL: every}
         assert contacted([MAIL], T0 + 25, people) == {MAIL: (T0 + 30, T0 + 50)}
-        assert contacted([MAIL], T0) == {MAIL: (T0 + 10,)}, "without a person by address alone"
+        assert contacted([MAIL], T0) == {MAIL: every}, "whoever has the address by now"
         assert contacted([PHONE, "bob@example.com"], T0) == {
-            PHONE: (T0 + 20, T0 + 50),
+            PHONE: every,
             "bob@example.com": (T0 + 40,),
         }
 
@@ -79,6 +79,17 @@ def test_of_two_intents_for_one_person_the_second_does_not_pass(scene: Scene) ->
     assert (result.held, result.intended) == (True, False)
     assert scene.state(second.delivery_id) == "ready"
     assert scene.intend(three, reckless).intended, "an account without the limit does not look"
+
+
+def test_nor_does_one_that_was_created_before_the_person_was_known(scene: Scene) -> None:
+    contact_id = anna(scene)
+    one, first = ready(scene, PHONE, contact_id)
+    two, second = ready(scene, MAIL, None)
+    assert scene.intend(one, first).intended
+    assert not scene.intend(two, second).intended
+    group = [ready(scene, "anna-2", None), ready(scene, MAIL, None)]
+    results = scene.apply(*(unit(lane, wish) for lane, wish in group))
+    assert [result.intended for result in results] == [True, False], "nobody's counts alone"
 
 
 def test_nor_do_two_in_one_group(scene: Scene) -> None:

@@ -8,12 +8,12 @@ known only when the accounts are (``Written.target``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from paceline.cli.csv_rows import open_csv
-from paceline.core.address import KINDS, canonical, known_region, normalise
+from paceline.core.address import KINDS, canonical, guess_kind, known_region, normalise
 from paceline.core.errors import InputError
 from paceline.core.model import Target
 from paceline.engine.audience_columns import ADDRESS, Columns, variable
@@ -38,6 +38,9 @@ class Written:
     """By what the column says that it is: a kind, or ``address`` for any."""
     fields: Mapping[str, str]
     region: str | None = None
+    _spellings: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """By column, its address in the one spelling: numbers take their time to be understood, and
+    are asked for again when the accounts are known."""
 
     def target(self, way: Route) -> Target | Unreachable:
         """Whom to write to, or why nobody can be."""
@@ -47,19 +50,34 @@ class Written:
             if text is None:
                 continue
             try:
-                return Target(self._spelled(name, text, way), self.fields)
+                address = self._spelled(name, text)
+                if name == ADDRESS and (problem := way.problem(address)):
+                    raise InputError(problem)
+                return Target(address, self.fields, addresses=self._everywhere(name))
             except InputError as error:
                 why = str(error).removeprefix(f"'{text}' ")
                 wrong = wrong or Unreachable(None, text, why)
         return wrong or Unreachable(None, self._who(), way.missing())
 
-    def _spelled(self, name: str, text: str, way: Route) -> str:
-        if name != ADDRESS:
-            return normalise(name, text, self.region)
-        address = canonical(text, self.region)
-        if problem := way.problem(address):
-            raise InputError(problem)
-        return address
+    def _spelled(self, name: str, text: str) -> str:
+        if (known := self._spellings.get(name)) is not None:
+            return known
+        by_looks = name == ADDRESS
+        spelled = canonical(text, self.region) if by_looks else normalise(name, text, self.region)
+        return self._spellings.setdefault(name, spelled)
+
+    def _everywhere(self, chosen: str) -> tuple[tuple[str, str], ...]:
+        """Every address in the row by its kind, the one that was chosen first: they are one
+        person's. What is none is passed over, because it is not written to."""
+        found: dict[str, str] = {}
+        for name in sorted(self.addresses, key=lambda name: name != chosen):
+            try:
+                address = self._spelled(name, self.addresses[name])
+            except InputError:
+                continue
+            if address not in found.values():
+                found.setdefault(guess_kind(address) if name == ADDRESS else name, address)
+        return tuple(found.items())
 
     def _who(self) -> str:
         whole = " ".join(filter(None, map(self.fields.get, ("first_name", "last_name"))))
@@ -97,7 +115,7 @@ def picked(people: Iterable[Written], way: Route) -> tuple[list[Target], tuple[U
         else:
             # What has no value is looked after by the template's default.
             fields = {name: value for name, value in found.fields.items() if value}
-            targets.setdefault(found.address, Target(found.address, fields))
+            targets.setdefault(found.address, replace(found, fields=fields))
     return list(targets.values()), tuple(unreachable)
 
 

@@ -11,23 +11,23 @@ import typer
 from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
 from paceline.cli.alerts import shape as alert_shape
-from paceline.cli.campaign_export import is_file, write_csv, write_json_lines, writing_to
-from paceline.cli.campaign_file import read_campaign
-from paceline.cli.campaign_status import show_status, watch_status
-from paceline.cli.limits import after_cancel
+from paceline.cli.campaign_export import is_file, write_rows
 from paceline.cli.options import CAMPAIGN_FILE, AsJson, CampaignName, Key, Reason, Yes
 from paceline.cli.surroundings import database_of, existing
-from paceline.core.errors import InputError
+from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import iso
 from paceline.core.states import CampaignState, DeliveryState
-from paceline.engine import fleet, launching, queries
+from paceline.engine import fleet, queries
 from paceline.engine.alerts import of_campaign
 from paceline.engine.commands import campaigns
 from paceline.engine.commands.retrying import retry_failed
-from paceline.engine.planning import RunPlan
+from paceline.engine.stopping import stopped
 
 if TYPE_CHECKING:
     from paceline.app import App
+    from paceline.engine.launching import Launched
+    from paceline.engine.planning import RunPlan
+    from paceline.engine.ports import Campaign
 
 BULK = 1_000
 """Deliveries from which on the database's statistics are worth refreshing."""
@@ -62,6 +62,8 @@ def create(
         media = "poster.png"
         caption = "See you there"
     """
+    from paceline.cli.campaign_file import read_campaign
+
     written = read_campaign(file)
     with existing(ctx) as house:
         now = house.clock.now()
@@ -72,11 +74,20 @@ def create(
                 tx, spec, written.targets, house.providers, now, key
             )
         if not new and (not launch or campaign.state is not CampaignState.DRAFT):
-            output.say(f"campaign {spec.name} exists under this key; it is {campaign.state}")
+            _say_it_exists(campaign)
             return
         if len(written.targets) >= BULK:
             house.store.analyse()
-        launched = _launched(house, spec.name) if launch else None
+        try:
+            launched = _launched(house, spec.name) if launch else None
+        except ConflictError:
+            with house.store.read() as tx:
+                campaign = tx.campaigns.get(campaign.id)
+            if key is None or campaign.state is CampaignState.DRAFT:
+                raise
+            # Whoever asked for the same at the same time was first to launch it.
+            _say_it_exists(campaign)
+            return
         with house.store.read() as tx:
             running = fleet.is_running(tx)
     doubles = f" ({written.duplicates} named twice)" if written.duplicates else ""
@@ -95,7 +106,13 @@ def create(
             output.note(fleet.NOBODY_RUNS)
 
 
-def _launched(house: App, name: str) -> launching.Launched:
+def _say_it_exists(campaign: Campaign) -> None:
+    output.say(f"campaign {campaign.name} exists under this key; it is {campaign.state}")
+
+
+def _launched(house: App, name: str) -> Launched:
+    from paceline.engine import launching
+
     return launching.launch(house.store, name, house.clock.now(), house.providers)
 
 
@@ -115,7 +132,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     with existing(ctx) as house, house.store.read() as tx:
         names = [found.name for found in tx.campaigns.list() if found.kind == "campaign"]
         views = [queries.campaign_view(tx, name) for name in names]
-        stopped, database = queries.stopped(tx), database_of(house)
+        stop, database = stopped(tx), database_of(house)
     if as_json:
         output.say_json([shapes.campaign_view(view) for view in views])
         return
@@ -135,8 +152,8 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         right=("TOTAL", "SENT"),
         empty=f"no campaigns yet in {database}; create one with: paceline campaign create -f FILE",
     )
-    if stopped is not None:
-        output.say(f"\n{output.stop_text(stopped)}")
+    if stop is not None:
+        output.say(f"\n{output.stop_text(stop)}")
 
 
 @app.command()
@@ -177,6 +194,8 @@ def resume(ctx: typer.Context, name: CampaignName) -> None:
 @app.command()
 def cancel(ctx: typer.Context, name: CampaignName, reason: Reason = None, yes: Yes = False) -> None:
     """Cancel a campaign for good; what has been sent stays sent."""
+    from paceline.cli.limits import after_cancel
+
     output.confirm(f"Cancel campaign {name} for good?", yes=yes)
     with existing(ctx) as house:
         with house.store.write() as tx:
@@ -228,6 +247,8 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until it ends.")] = False,
 ) -> None:
     """Show how far a campaign is, per account and in all."""
+    from paceline.cli.campaign_status import show_status, watch_status
+
     with existing(ctx) as house:
         if watch:
             watch_status(house.store, house.clock, name, as_json=as_json)
@@ -258,8 +279,8 @@ def export(
     ] = None,
 ) -> None:
     """Print every delivery of a campaign and what became of it."""
-    with existing(ctx) as house, house.store.read() as tx, writing_to(out) as target:
-        write = write_json_lines if as_json else write_csv
-        count = write(target, queries.exported(tx, name))
+    with existing(ctx) as house, house.store.read() as tx:
+        rows = (shapes.delivery(*row) for row in queries.exported(tx, name))
+        count = write_rows(out, rows, as_json=as_json)
     if is_file(out):
         output.note(f"{output.plural(count, 'delivery', 'deliveries')} written to {out}")

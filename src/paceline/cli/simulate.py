@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Broken seeds that are told in full; the others are only counted."""
 
+MOST_FORECASTS = 3
+"""How often a campaign of one's own is played; more would tell nothing new."""
+
 
 def simulate(
     ctx: typer.Context,
@@ -57,7 +60,8 @@ def simulate(
 
     level = known_faults(faults)
     if campaign is not None:
-        _forecast(ctx, campaign, seeds=min(seeds, 5), first=first, as_json=as_json)
+        numbers = range(first, first + min(seeds, MOST_FORECASTS))
+        _forecast(ctx, campaign, numbers, workers=workers, as_json=as_json)
         return
     from paceline.sim.atlas import known_world
     from paceline.sim.many import Report, simulate_many
@@ -108,7 +112,9 @@ def _tell_broken(verdict: Verdict, world: str, faults: str) -> None:
 # ---------------------------------------------------------------------- a campaign of one's own
 
 
-def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json: bool) -> None:
+def _forecast(
+    ctx: typer.Context, path: Path, seeds: range, *, workers: int | None, as_json: bool
+) -> None:
     from paceline.cli.campaign_file import read_campaign
     from paceline.engine.clock import SystemClock
     from paceline.engine.commands.accounts import find
@@ -127,15 +133,16 @@ def _forecast(ctx: typer.Context, path: Path, *, seeds: int, first: int, as_json
         if not reached:
             raise InputError("everybody in it is suppressed", key="audience")
     zones = [target.fields["zone"] for target in reached] if any(local) else []
-    with output.progress("forecasts", total=2 * seeds) as advance:
+    with output.progress("forecasts", total=len(seeds) + 1) as advance:
         result = forecast(
             file.spec,
             len(reached),
             accounts,
-            seeds=range(first, first + seeds),
+            seeds=seeds,
             start_at=SystemClock().now(),
             zones=zones,
             advance=advance,
+            workers=workers,
         )
     if as_json:
         output.say_json(result.to_mapping())

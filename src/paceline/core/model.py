@@ -110,6 +110,8 @@ class Target:
     fields: Mapping[str, str] = field(default_factory=dict)
     contact_id: int | None = None
     """The person, where one is known: an address is only where they are reached."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Everywhere they are said to be reached: each by its kind, in its one spelling."""
 
 
 @dataclass(frozen=True, slots=True)

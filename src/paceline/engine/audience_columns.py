@@ -119,7 +119,9 @@ class Columns:
                 continue
             if name in KINDS or name == ADDRESS:
                 kind, spelled = self._address(name, text)
-                addresses.setdefault(kind, Address(kind, spelled))
+                # What two columns say is one address all the same.
+                if all(spelled != known.address for known in addresses.values()):
+                    addresses.setdefault(kind, Address(kind, spelled))
             elif name == SOURCE:
                 source = text
             elif name == AT:

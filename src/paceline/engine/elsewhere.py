@@ -17,8 +17,9 @@ from paceline.core.instants import Instant
 from paceline.core.plan import Layout, Queue, Seat, lay_out
 from paceline.engine.ground import Ground, as_they_stand, seat_of
 from paceline.engine.ports import Run, Tx, WaitingRow
-from paceline.engine.reading import Reading, rank_of
+from paceline.engine.reading import Reading
 from paceline.engine.recipients import People, Recipients, minds
+from paceline.engine.turns import planned_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def look_elsewhere(tx: Tx, ground: Ground, people: People | None = None) -> Else
         for row in tx.waiting.to_people({run_id for run_id, _ in places}, everybody, known)
         if (row.run_id, row.account_id) in places
     ]
-    return _read(tx, ground, rows) if rows else nothing
+    return _read(tx, ground, rows, everybody) if rows else nothing
 
 
 def _is_of(ground: Ground, run_id: int, account_id: int | None) -> bool:
@@ -75,7 +76,7 @@ def _is_of(ground: Ground, run_id: int, account_id: int | None) -> bool:
     return run_id in ground.runs if account_id is None else account_id in ground.seats
 
 
-def _read(tx: Tx, ground: Ground, rows: list[WaitingRow]) -> Elsewhere:
+def _read(tx: Tx, ground: Ground, rows: list[WaitingRow], people: People) -> Elsewhere:
     runs: dict[int, Run] = {number: tx.runs.get(number) for number in {row.run_id for row in rows}}
     pools = tx.waiting.pools({row.run_id for row in rows if row.account_id is None})
     lines: dict[tuple[int, tuple[int, ...]], list[WaitingRow]] = {}
@@ -86,6 +87,9 @@ def _read(tx: Tx, ground: Ground, rows: list[WaitingRow]) -> Elsewhere:
     seats = [seat_of(tx, account_id, ground.now)[0] for account_id in ids]
     everybody: dict[str, int | None] = {row.target: None for row in rows}
     everybody |= {row.target: row.contact_id for row in rows if row.contact_id is not None}
+    # No delivery knows those who are not stored yet: they are told by their addresses.
+    strangers = ((row.target, people.get(row.target)) for row in rows if row.contact_id is None)
+    everybody |= {address: owner for address, owner in strangers if owner is not None and owner < 0}
     recipients = Recipients(tx, [*ground.seats.values(), *seats], ground.now, everybody)
     reading = Reading(tx, ground.now, recipients, {row.id: row.target for row in rows})
     queues = []
@@ -95,5 +99,5 @@ def _read(tx: Tx, ground: Ground, rows: list[WaitingRow]) -> Elsewhere:
             reading.want(row, run, owners, as_they_stand(row, run), row.expires_at) for row in some
         ]
         # A number of its own, that no run of the plan has.
-        queues.append(Queue(-run_id, rank_of(run), wants, owners))
+        queues.append(Queue(-run_id, planned_rank(run, ground.now), wants, owners))
     return Elsewhere(ground.now, seats, queues)

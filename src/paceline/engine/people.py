@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -131,20 +131,35 @@ def recognised(tx: Tx, targets: Sequence[Target]) -> list[Target]:
 
 
 def recognise(tx: Tx, targets: Sequence[Target], key: bytes | None) -> list[Target]:
-    """The same for a few thousand, one for one."""
-    spelled = [canonical(target.address) for target in targets]
-    hashes = {} if key is None else {address: hashed(key, address) for address in spelled}
+    """The same for a few thousand, one for one.
+
+    Whoever is said to have an address of somebody who was erased is that person, at whichever
+    address they were to be written to.
+    """
+    spelled = [_spelled(target) for target in targets]
+    hashes: dict[str, str] = {}
+    if key is not None:
+        others = (address for target in targets for _, address in target.addresses)
+        hashes = {address: hashed(key, address) for address in (*spelled, *others)}
     owners = tx.contacts.owners([*spelled, *hashes.values()])
     found = []
     for target, address in zip(targets, spelled, strict=True):
-        erased = hashes.get(address, "")
-        if erased in owners:
+        theirs = (address, *(other for _, other in target.addresses)) if hashes else ()
+        erased = next((hashes[one] for one in theirs if hashes[one] in owners), None)
+        if erased is not None:
             zone = {_ZONE: target.fields[_ZONE]} if _ZONE in target.fields else {}
             found.append(Target(erased, zone, owners[erased]))
         else:
             known = owners.get(address, target.contact_id)
-            found.append(Target(address, target.fields, known))
+            found.append(replace(target, address=address, contact_id=known))
     return found
+
+
+def _spelled(target: Target) -> str:
+    """A number takes its time to be understood, so what is said to be one is not asked again."""
+    if ("phone", target.address) in target.addresses:
+        return target.address
+    return canonical(target.address)
 
 
 # ---------------------------------------------------------------------- hashes of the erased

@@ -29,6 +29,7 @@ from paceline.engine.campaign_checks import (
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.catalogue import Catalogue
 from paceline.engine.commands.accounts import House
+from paceline.engine.commands.introducing import as_imagined, imagined
 from paceline.engine.elsewhere import look_elsewhere
 from paceline.engine.ground import (
     AsTheyMight,
@@ -39,6 +40,7 @@ from paceline.engine.ground import (
 from paceline.engine.people import CHUNK, erasure_key, recognise
 from paceline.engine.plan_view import Moved, Plan, plan_of
 from paceline.engine.ports import Account, Campaign, Run, Tx
+from paceline.engine.recipients import People, minds
 from paceline.engine.unstored import OURS, queues_of
 
 MOVES_US = MINUTE
@@ -105,9 +107,8 @@ def plan_campaign(
         ids[name] = -number
         limits = _changed(policy, tried.limits, name, True)
         ground.sit(Seat(-number, limits, Standing(warm_since_at=now)), name)
-    targets = recognised(tx, targets)
-    own = queues_of(tx, ground, spec, targets, [ids[name] for name in names])
-    people = {target.address: target.contact_id for target in targets}
+    targets, people = _acquainted(tx, ground, recognised(tx, targets))
+    own = queues_of(tx, ground, spec, targets, [ids[name] for name in names], people)
     promised = look_elsewhere(tx, ground, people).promised(spec.name)
     layout = laid_out(ground, own, promised, seed=spec.name, latency_us=tried.latency_us)
     plan = plan_of(
@@ -129,6 +130,17 @@ def recognised(tx: Tx, targets: Sequence[Target]) -> list[Target]:
     for first in range(0, len(targets), CHUNK):
         found += recognise(tx, targets[first : first + CHUNK], key)
     return found
+
+
+def _acquainted(
+    tx: Tx, ground: Ground, targets: Sequence[Target]
+) -> tuple[Sequence[Target], People]:
+    """The targets as the people that creating the campaign makes of them, and whose every address
+    of theirs is then. Where nobody minds how often people are written to, it makes no difference.
+    """
+    owners = imagined(tx, targets, ground.now) if minds(ground.seats.values()) else {}
+    targets = as_imagined(targets, owners) if owners else targets
+    return targets, {target.address: target.contact_id for target in targets} | owners
 
 
 def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:

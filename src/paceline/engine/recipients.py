@@ -14,7 +14,8 @@ from paceline.core.slots import Seat
 from paceline.engine.ports import Tx
 
 People = Mapping[str, int | None]
-"""By address, whose it is; None where nobody is known to have it."""
+"""By address, whose it is; None where nobody is known to have it. Numbers below zero are people who
+are not stored yet (``commands/introducing.py``), with all of their addresses."""
 
 
 def minds(seats: Iterable[Seat]) -> bool:
@@ -46,21 +47,39 @@ class Recipients:
         frequencies = [seat.policy.per_recipient for seat in seats]
         longest_us = max(often.per_us for often in frequencies if often is not None)
         whose = {address: owner for address, owner in people.items() if owner is not None}
-        self.contacted = tx.deliveries.contacted(list(people), now - longest_us, whose)
-        if whose and len(whose) < len(people):
+        stored = {address: owner for address, owner in whose.items() if owner >= 0}
+        self.contacted = tx.deliveries.contacted(list(people), now - longest_us, stored)
+        if len(whose) < len(people):
             self._owners = tx.contacts.owners([one for one in people if one not in whose])
+        if len(stored) < len(whose):
+            self._tell_of_strangers(whose)
+
+    def _tell_of_strangers(self, whose: Mapping[str, int]) -> None:
+        """What was sent to one address of somebody who is not stored yet was sent to the person."""
+        strangers: dict[int, list[str]] = {}
+        for address, owner in whose.items():
+            if owner < 0:
+                strangers.setdefault(owner, []).append(address)
+        contacted = dict(self.contacted)
+        for addresses in strangers.values():
+            instants = [at for address in addresses for at in contacted.get(address, ())]
+            if instants:
+                contacted |= dict.fromkeys(addresses, tuple(sorted(instants)))
+        self.contacted = contacted
+        theirs = {address: owner for owner, some in strangers.items() for address in some}
+        self._owners = {**self._owners, **theirs}
 
     def names(self, address: str, contact_id: int | None) -> tuple[str, tuple[str, ...]]:
         """The name under which a delivery looks for what its person was sent, and those under which
         others look for this one.
 
-        A person is the same at every address. A delivery for nobody in particular looks for its
-        address alone, but whoever has that address by now counts it.
+        A person is the same at every address. A delivery for nobody in particular is for whoever
+        has its address by now.
         """
-        if contact_id is None:
-            owner = self._owners.get(address)
-            return address, () if owner is None else (_person(owner),)
-        return _person(contact_id), (address,) if self._minds else ()
+        owner = self._owners.get(address) if contact_id is None else contact_id
+        if owner is None:
+            return address, ()
+        return _person(owner), (address,) if self._minds else ()
 
     def new_to(self, address: str, account_ids: Sequence[int]) -> tuple[int, ...]:
         """Those of the accounts that may write to nobody new, and never wrote to this one."""

@@ -11,20 +11,26 @@ from collections.abc import Iterator, Sequence
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Target
 from paceline.core.plan import Queue, Want
-from paceline.engine.agenda import FAR, parsed_hours
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.ground import Ground
 from paceline.engine.ports import Tx
-from paceline.engine.recipients import Recipients
+from paceline.engine.recipients import People, Recipients
+from paceline.engine.turns import FAR, parsed_hours
 
 OURS = 0
 """The run of a campaign that is not stored."""
 
 
 def queues_of(
-    tx: Tx, ground: Ground, spec: CampaignSpec, targets: Sequence[Target], ids: Sequence[int]
+    tx: Tx,
+    ground: Ground,
+    spec: CampaignSpec,
+    targets: Sequence[Target],
+    ids: Sequence[int],
+    people: People | None = None,
 ) -> list[Queue]:
-    """The campaign's deliveries as its creation would assign them."""
+    """The campaign's deliveries as its creation would assign them; ``people`` says whose each
+    address is, if any of them have more than the one that is written to."""
     timing = Timing.stored(spec.settings())
     opens_at, closes_at = timing.window_on(ground.now)
     plain = Ask(
@@ -38,15 +44,15 @@ def queues_of(
     pooled = spec.assignment == "pooled"
     shares = [tuple(ids)] if pooled else [(account_id,) for account_id in ids]
     lines: list[list[Want]] = [[] for _ in shares]
-    people = {target.address: target.contact_id for target in targets}
-    recipients = Recipients(tx, ground.seats.values(), ground.now, people)
+    whose = {target.address: target.contact_id for target in targets} if people is None else people
+    recipients = Recipients(tx, ground.seats.values(), ground.now, whose)
     sequence = _Sequence(spec, len(targets), recipients)
     asks = _asks(tx, spec, targets, plain, recipients)
     starts = timing.starts(ground.now, len(targets))
     for number, (target, ask, start_at) in enumerate(zip(targets, asks, starts, strict=True)):
         share = number % len(shares)
         lines[share] += sequence.wants(number, target, ask, start_at, shares[share])
-    rank = (True, -spec.priority, closes_at or FAR, FAR)
+    rank = (True, -spec.priority, True, closes_at or FAR, FAR)
     return [Queue(OURS, rank, line, share) for line, share in zip(lines, shares, strict=True)]
 
 

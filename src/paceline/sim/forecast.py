@@ -1,30 +1,38 @@
 """A campaign played before it is launched: an operator's own accounts, limits and audience.
 
-The engine that would send it runs it in virtual time against a provider that always accepts, and a
-second time with the busiest account banned halfway. Nothing is sent, and nothing is stored.
+It is launched as any other, and the engine that would send it runs it in virtual time against a
+provider that always accepts; once more with the busiest account banned halfway. Nothing is sent,
+and nothing is stored.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.core.instants import DAY, HOUR, Instant, iso
+from paceline.core.instants import DAY, MINUTE, SECOND, Instant, iso
 from paceline.core.model import Content, Part
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.ports import Account
-from paceline.sim.checks import Evidence
 from paceline.sim.checks.time import day_of
 from paceline.sim.mailing import Mailing
-from paceline.sim.simulation import Verdict, perform
+from paceline.sim.many import spread
+from paceline.sim.simulation import perform
 from paceline.sim.worlds import Sender, World
 
 LONGEST_US = 400 * DAY
 """No campaign is followed for longer."""
+
+QUICK_US = 10 * SECOND
+"""How often is looked where lanes hear of something only then: of what is nobody's in a pool, of
+what follows. By the minute, accounts that send every other minute would be late for that alone."""
+
+WORTH_IT = 200
+"""Messages from which on it is worth starting workers."""
 
 LEFT_OUT = (
     "what these accounts have sent already and what other campaigns will have them send",
@@ -97,6 +105,23 @@ class Forecast:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What one play of the campaign came to."""
+
+    seed: int
+    sends: tuple[tuple[str, Instant], ...]
+    """From which account, and when."""
+    owned: Mapping[str, tuple[int, int]]
+    """By account, how many deliveries were its own in the end, and how many of them sent."""
+    total: int
+    sent: int
+    violations: tuple[str, ...]
+
+    def sends_of(self, account: str | None) -> list[Instant]:
+        return [at for name, at in self.sends if account in (None, name)]
+
+
 def forecast(
     spec: CampaignSpec,
     targets: int,
@@ -106,8 +131,9 @@ def forecast(
     start_at: Instant,
     zones: Sequence[str] = (),
     advance: Callable[[], None] = lambda: None,
+    workers: int | None = None,
 ) -> Forecast:
-    """Play the campaign once per seed, and once more per seed with a death in it.
+    """Play the campaign once per seed, and once more, with the last of them, with a death in it.
 
     ``zones`` are where its people live, one by one, for a campaign that goes by their hours.
     """
@@ -116,29 +142,52 @@ def forecast(
     messages = 1 + len(spec.steps)
     after = max(1, shares[busiest] * messages // 2)
     mailing = _mailing(spec, targets, start_at, tuple(zones))
-    played = [_played(seed, _world(mailing, accounts, start_at), advance) for seed in seeds]
     doomed = _world(mailing, accounts, start_at, dies=busiest, after=after)
-    deaths = [_played(seed, doomed, advance) for seed in seeds]
-    evidences = [evidence for _, evidence in played]
+    plays = [(seed, _world(mailing, accounts, start_at)) for seed in seeds] + [(seeds[-1], doomed)]
+    if mailing.deliveries < WORTH_IT:
+        workers = 1
+    played: list[Played] = []
+    death: Played | None = None
+    for dies, found in spread(_play, plays, workers):
+        advance()
+        if dies:
+            death = found
+        else:
+            played.append(found)
+    assert death is not None, "it was played"
+    played.sort(key=lambda one: one.seed)
     return Forecast(
         campaign=spec.name,
         total=mailing.deliveries,
-        sent=min(_sent(evidence) for evidence in evidences),
-        done_at=_done(evidences),
-        accounts=tuple(_of_account(account, evidences) for account in accounts),
-        death=_death(busiest, after, deaths[-1][1]),
+        sent=min(one.sent for one in played),
+        done_at=_done(played),
+        accounts=tuple(_of_account(account, played) for account in accounts),
+        death=_death(busiest, after, death),
         violations=tuple(
-            f"seed {verdict.seed}: {broken.invariant}: {broken.detail}"
-            for verdict, _ in (*played, *deaths)
-            for broken in verdict.violations
+            f"seed {one.seed}: {broken}" for one in (*played, death) for broken in one.violations
         ),
     )
 
 
-def _played(seed: int, world: World, advance: Callable[[], None]) -> tuple[Verdict, Evidence]:
-    result = perform(seed, world, "none")
-    advance()
-    return result
+def _play(part: tuple[int, World]) -> tuple[bool, Played]:
+    """Whether somebody dies in it, and what it came to."""
+    seed, world = part
+    verdict, evidence = perform(seed, world, "none")
+    owned: dict[str, tuple[int, int]] = {}
+    for delivery in evidence.deliveries:
+        if delivery.account_id is not None:
+            total, sent = owned.get(name := evidence.accounts[delivery.account_id], (0, 0))
+            owned[name] = (total + 1, sent + (delivery.state is DeliveryState.SENT))
+    return any(sender.settings for sender in world.senders), Played(
+        seed=seed,
+        sends=tuple(
+            (effect.account, effect.at) for held in evidence.accepted.values() for effect in held
+        ),
+        owned=owned,
+        total=len(evidence.deliveries),
+        sent=sum(sent for _, sent in owned.values()),
+        violations=tuple(f"{broken.invariant}: {broken.detail}" for broken in verdict.violations),
+    )
 
 
 def _mailing(
@@ -162,6 +211,7 @@ def _mailing(
         spread_days=spec.spread_days,
         zone=spec.zone,
         zones=zones,
+        planned=True,
     )
 
 
@@ -188,7 +238,8 @@ def _world(
         senders=senders,
         mailings=(mailing,),
         processes=1,
-        poll_us=HOUR,
+        poll_us=QUICK_US if mailing.steps or mailing.assignment == "pooled" else MINUTE,
+        rests=True,
         operated=False,
         tended=False,
     )
@@ -199,42 +250,23 @@ def _plain(content: Content) -> tuple[Part, ...]:
     return tuple(Part("text", f"in place of {part.kind}") for part in content.parts)
 
 
-def _sends(evidence: Evidence, account: str | None = None) -> list[Instant]:
-    return [
-        effect.at
-        for held in evidence.accepted.values()
-        for effect in held
-        if account is None or effect.account == account
-    ]
-
-
-def _sent(evidence: Evidence) -> int:
-    return sum(delivery.state is DeliveryState.SENT for delivery in evidence.deliveries)
-
-
-def _done(evidences: Sequence[Evidence], account: str | None = None) -> Span | None:
-    ends = [max(_sends(evidence, account), default=None) for evidence in evidences]
+def _done(played: Sequence[Played], account: str | None = None) -> Span | None:
+    ends = [max(one.sends_of(account), default=None) for one in played]
     known = [end for end in ends if end is not None]
     return (min(known), max(known)) if known else None
 
 
-def _of_account(account: Account, evidences: Sequence[Evidence]) -> AccountForecast:
+def _of_account(account: Account, played: Sequence[Played]) -> AccountForecast:
     policy = Policy.from_mapping(account.policy, where=account.name)
     days = [
-        Counter(day_of(at, policy.day_zone) for at in _sends(evidence, account.name))
-        for evidence in evidences
+        Counter(day_of(at, policy.day_zone) for at in one.sends_of(account.name)) for one in played
     ]
-    last = evidences[-1]
-    ours = [
-        d
-        for d in last.deliveries
-        if d.account_id is not None and last.accounts[d.account_id] == account.name
-    ]
+    total, sent = played[-1].owned.get(account.name, (0, 0))
     return AccountForecast(
         name=account.name,
-        total=len(ours),
-        sent=sum(d.state is DeliveryState.SENT for d in ours),
-        done_at=_done(evidences, account.name),
+        total=total,
+        sent=sent,
+        done_at=_done(played, account.name),
         most_per_day=max((max(day.values(), default=0) for day in days), default=0),
         limits=_limits(policy),
     )
@@ -253,19 +285,13 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _death(account: str, after: int, evidence: Evidence) -> Death:
-    others = [
-        effect.at
-        for held in evidence.accepted.values()
-        for effect in held
-        if effect.account != account
-    ]
-    sent = _sent(evidence)
+def _death(account: str, after: int, played: Played) -> Death:
+    others = [at for name, at in played.sends if name != account]
     return Death(
         account=account,
         after=after,
-        sent=sent,
-        left=len(evidence.deliveries) - sent,
+        sent=played.sent,
+        left=played.total - played.sent,
         done_at=max(others, default=None),
     )
 

@@ -10,18 +10,22 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from paceline.sim.simulation import Verdict, simulate
 from paceline.sim.weather import Faults
+
+Part = TypeVar("Part")
+Outcome = TypeVar("Outcome")
 
 WAITING_PER_WORKER = 2
 """Seeds handed out in advance: enough that nobody is idle, few enough to stop at once."""
@@ -64,19 +68,26 @@ def simulate_many(
     seeds: range, *, world: str, faults: Faults, workers: int | None = None
 ) -> Iterator[Verdict]:
     """The verdicts as they come in, in no particular order."""
-    workers = min(workers or os.cpu_count() or 1, len(seeds))
+    return spread(partial(simulate, world=world, faults=faults), seeds, workers)
+
+
+def spread(
+    play: Callable[[Part], Outcome], parts: Sequence[Part], workers: int | None = None
+) -> Iterator[Outcome]:
+    """What each part comes to, as it comes in; on as many cores as there are, unless told."""
+    workers = min(workers or os.cpu_count() or 1, len(parts))
     if workers <= 1:
         with _quiet():
-            for seed in seeds:
-                yield simulate(seed, world=world, faults=faults)
+            for part in parts:
+                yield play(part)
         return
     with _fixed_hashes(), _pool(workers) as pool:
-        left = iter(seeds)
-        running: set[Future[Verdict]] = set()
+        left = iter(parts)
+        running: set[Future[Outcome]] = set()
         while True:
             room = workers * WAITING_PER_WORKER - len(running)
-            for seed in islice(left, room):
-                running.add(pool.submit(simulate, seed, world=world, faults=faults))
+            for part in islice(left, room):
+                running.add(pool.submit(play, part))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)

@@ -36,6 +36,8 @@ from paceline.store.database import open_store
 
 LOOK_EVERY_US = 20 * MINUTE
 """How often people put things right while everything comes to rest."""
+BACK_US = MINUTE
+"""How long before something is due everybody is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,24 @@ async def _come_to_rest(stage: Stage) -> None:
         if not _left(stage):
             stage.over = True
             return
+        if stage.world.rests:
+            await _rest(stage)
         await asyncio.sleep(LOOK_EVERY_US / SECOND)
+
+
+async def _rest(stage: Stage) -> None:
+    """Where nothing is due for long, everybody is sent home until shortly before it is."""
+    with stage.around.store.read() as tx:
+        lanes = [tx.lanes.get(account.id) for account in tx.accounts.list()]
+        wake_at = tx.lanes.next_wake_at()
+        busy = any(lane.owner is not None for lane in lanes) or bool(tx.steps.waiting())
+    rest_us = 0 if wake_at is None or busy else wake_at - BACK_US - stage.around.clock.now()
+    if rest_us < LOOK_EVERY_US:
+        return
+    stage.dark_until_at = stage.around.clock.now() + rest_us
+    for name in sorted(stage.processes):
+        stage.processes[name].begin_to_stop()
+    await asyncio.sleep(rest_us / SECOND)
 
 
 def _left(stage: Stage) -> int:

@@ -63,6 +63,9 @@ class World:
     """Its reminders, where it has any; then, too, the tables are read with every commit."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
+    rests: bool = False
+    """Whether nobody runs while nothing is due for long, at night and at weekends: to play those
+    takes most of the time of a campaign of weeks, and nothing happens in them."""
 
 
 STARTS = tuple(

@@ -2,7 +2,8 @@
 
 A person is the same at every address. So whatever was sent to one of somebody's addresses counts,
 by any account, in any campaign, and whatever was sent to the person under an address that is
-theirs no more. A delivery without a person counts by its address alone.
+theirs no more. A delivery that was created for nobody in particular is for whoever has its address
+by now; only an address that is nobody's counts alone.
 """
 
 from __future__ import annotations
@@ -26,12 +27,23 @@ Instants = dict[str, tuple[Instant, ...]]
 def contacted(
     context: Context, targets: Sequence[str], since_at: Instant, people: Mapping[str, int]
 ) -> Instants:
-    """By target, when its person was sent something since then; ``people`` says who that is."""
+    """By target, when its person was sent something since then; ``people`` says who that is, as far
+    as it is known already."""
     found: Instants = {}
     for some in chunks(dict.fromkeys(targets), LOOKUP):
         whose = {target: people[target] for target in some if target in people}
+        whose |= owners(context, [target for target in some if target not in whose])
         found |= _contacted(context, some, since_at, whose)
     return found
+
+
+def owners(context: Context, targets: list[str]) -> dict[str, int]:
+    """Whose each address is by now, as far as it is anybody's."""
+    if not targets:
+        return {}
+    columns = (addresses.c.address, addresses.c.contact_id)
+    found = context.connection.execute(select(*columns).where(addresses.c.address.in_(targets)))
+    return {row.address: row.contact_id for row in found}
 
 
 def _contacted(

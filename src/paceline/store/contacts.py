@@ -21,6 +21,8 @@ from paceline.store.schema import addresses
 
 PEOPLE_KEY = 0x7061_6365_0002
 """The advisory lock over people: shared by whoever creates deliveries, exclusive to changes."""
+ADDING_KEY = 0x7061_6365_0005
+"""The one of those who create deliveries and make the people known to whom these go."""
 
 CHUNK = 2_000
 
@@ -94,13 +96,15 @@ class People(Subject):
 class Contacts(People):
     """One row per person, one row per address."""
 
-    def hold(self, *, alone: bool) -> None:
+    def hold(self, *, alone: bool, adding: bool = False) -> None:
         # On SQLite whoever writes is alone, so nothing can change under anybody's hands.
         if self._context.postgresql:
             shared = "" if alone else "_shared"
             statement = f"SELECT pg_advisory_xact_lock{shared}(%s)"
             self._context.unhurried()
             self._context.cursor().execute(statement, (PEOPLE_KEY,))
+            if adding:
+                self._context.cursor().execute("SELECT pg_advisory_xact_lock(%s)", (ADDING_KEY,))
 
     def get(self, contact_id: int) -> Contact:
         found = self.several([contact_id]).get(contact_id)

@@ -9,12 +9,12 @@ intent. On SQLite whoever writes is alone anyway.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from hashlib import sha256
 
 from paceline.engine.ports.path import LaneUnit, Sparing
 from paceline.store.base import Context, array
-from paceline.store.contacted import contacted
+from paceline.store.contacted import contacted, owners
 
 _HOLD = """
 SELECT pg_advisory_xact_lock(key) FROM (SELECT unnest(%s::bigint[]) AS key ORDER BY 1) AS keys
@@ -26,11 +26,12 @@ def spared(context: Context, units: Sequence[LaneUnit]) -> Sequence[LaneUnit]:
     asked = [unit.intent.sparing for unit in units if unit.intent and unit.intent.sparing]
     if not asked:
         return units
+    people = {wish.target: wish.contact_id for wish in asked if wish.contact_id is not None}
+    people |= owners(context, [wish.target for wish in asked if wish.target not in people])
     if context.postgresql:
-        keys = sorted({_number(key) for wish in asked for key in _keys(wish)})
+        keys = sorted({_number(key) for wish in asked for key in _keys(wish, people)})
         context.cursor().execute(_HOLD, (array(keys),))
     since_at = min(wish.since_at for wish in asked)
-    people = {wish.target: wish.contact_id for wish in asked if wish.contact_id is not None}
     found = contacted(context, [wish.target for wish in asked], since_at, people)
     passing: Counter[Hashable] = Counter()
     left = []
@@ -39,19 +40,19 @@ def spared(context: Context, units: Sequence[LaneUnit]) -> Sequence[LaneUnit]:
         if wish is not None:
             instants = [at for at in found.get(wish.target, ()) if at >= wish.since_at]
             # Others of this very group come to the same person, too.
-            others = max(passing[key] for key in _keys(wish))
+            others = max(passing[key] for key in _keys(wish, people))
             if len(instants) + others >= wish.most:
                 left.append(unit._replace(intent=None))
                 continue
-            passing.update(_keys(wish))
+            passing.update(_keys(wish, people))
         left.append(unit)
     return left
 
 
-def _keys(wish: Sparing) -> list[Hashable]:
+def _keys(wish: Sparing, people: Mapping[str, int]) -> list[Hashable]:
     """By whom others would know the recipient."""
-    person = [] if wish.contact_id is None else [wish.contact_id]
-    return [wish.target, *person]
+    person = wish.contact_id or people.get(wish.target)
+    return [wish.target] if person is None else [wish.target, person]
 
 
 def _number(key: Hashable) -> int:

@@ -28,6 +28,7 @@ from paceline.engine.campaign_checks import (
 )
 from paceline.engine.campaign_spec import CampaignSpec, Timing
 from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.commands.introducing import introduced
 from paceline.engine.once import once
 from paceline.engine.people import recognised
 from paceline.engine.ports import Account, Campaign, NewDelivery, Providers, Run, Tx
@@ -78,7 +79,7 @@ def create(
     if tx.campaigns.find(spec.name) is not None:
         raise ConflictError(f"a campaign named '{spec.name}' exists already", key="name")
     check(tx, spec, targets, providers)
-    targets = recognised(tx, targets)
+    targets = introduced(tx, targets, at)
     campaign = tx.campaigns.add(
         name=spec.name,
         kind="campaign",

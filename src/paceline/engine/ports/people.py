@@ -61,11 +61,12 @@ class Suppression(NamedTuple):
 
 
 class Contacts(Protocol):
-    def hold(self, *, alone: bool) -> None:
+    def hold(self, *, alone: bool, adding: bool = False) -> None:
         """Keep people as they are until this transaction ends; first in it, before any write.
 
         ``alone`` for whoever changes or erases people, else for whoever creates deliveries to them:
-        so nobody is written to by a campaign that did not know yet that they were erased.
+        so nobody is written to by a campaign that did not know yet that they were erased. Those who
+        are ``adding`` the people they write to come one after the other, and hold up nobody else.
         """
         ...
 
