@@ -98,6 +98,7 @@ def test_what_no_longer_fits_is_told_checked_and_fixed(cold: CommandLine, left_a
     (found,) = cold("limits", "check", "sales", "--json").json["violations"]
     assert found == {
         "account": "sales",
+        "pool": None,
         "when": "planned",
         "day": "2026-11-16",
         "limit": "daily",
@@ -136,6 +137,61 @@ def test_the_page_about_limits_shows_what_the_commands_print(
     paceline.ok("account", "set", "ann", "--set", "daily.email=10")
     assert paceline("limits", "check").out == shown["limits check"]
     assert paceline("limits", "fix", "--dry-run").out == shown["limits fix --dry-run"]
+
+
+POOLED = """
+name = "cold"
+pool = ["m1", "m2"]
+action = "email"
+audience = "people.csv"
+[[steps]]
+[[steps.parts]]
+subject = "Hello"
+text = "Hello {{ first_name }}"
+[[steps]]
+after = "3d"
+[[steps.parts]]
+subject = "Again"
+text = "Hello again {{ first_name }}"
+"""
+
+
+def test_what_a_pool_shares_is_told_and_fixed(
+    paceline: CommandLine, spring: Callable[..., Path], left_alone: None
+) -> None:
+    for name in ("m1", "m2"):
+        paceline.ok("account", "add", name, "--provider", "sandbox", "--policy", "cold-email")
+    paceline.ok("campaign", "create", "-f", str(spring(POOLED, PEOPLE)), "--launch")
+    assert paceline.ok("limits", "check").out.startswith("nothing against a limit: 2 accounts")
+    paceline.ok("account", "set", "m1", "--set", "daily.email=5")
+    noted = paceline.ok("account", "set", "m2", "--set", "daily.email=5").err
+    assert "planned deliveries no longer fit" in noted
+    assert noted.endswith("paceline limits fix m1 m2\n")
+    answer = paceline("limits", "check")
+    assert answer.code == 1
+    monday = answer.out.splitlines()[1]
+    told = ["pool", "of", "cold", "2026-11-16", "planned", "daily", "email", "30/10", "20"]
+    assert monday.split() == told
+    found = paceline("limits", "check", "--json").json["violations"][0]
+    assert (found["account"], found["pool"], found["offending"]) == (None, "cold", 20)
+    would = paceline.ok("limits", "fix", "--dry-run").out
+    assert would.startswith("pool of cold: would move ")
+    assert "the message before it moves" in would
+    (pool,) = paceline.ok("limits", "fix", "m2", "--json").json["accounts"]
+    assert (pool["account"], pool["pool"], pool["no_slot"]) == (None, "cold", [])
+    paceline.ok("limits", "check")
+    assert paceline.ok("limits", "fix").out == "nothing is planned against a limit\n"
+
+
+def test_minutes_closer_than_the_rate_are_told(cold: CommandLine, left_alone: None) -> None:
+    cold.ok("account", "set", "sales", "--set", "rate=1/h")
+    found = cold("limits", "check", "--json").json["violations"]
+    assert {one["limit"] for one in found} == {"rate"}
+    assert re.fullmatch(r"rate 1/h: 20 planned between 09:00 and 1\d:\d\d", found[0]["why"]), found[
+        0
+    ]["why"]
+    cold.ok("limits", "fix")
+    cold.ok("limits", "check")
 
 
 def test_one_that_no_longer_fits(cold: CommandLine, left_alone: None) -> None:

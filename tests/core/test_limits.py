@@ -13,7 +13,8 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.limits import Board, Booked, Breach, Openings, breaches
 from paceline.core.model import Ask, Standing
 from paceline.core.policy import Policy
-from paceline.core.relocating import KEEPS_ITS_OWN, Line, Relocation, rehoused, relocated
+from paceline.core.relocating import Line, Relocation, rehoused
+from paceline.core.repairing import KEEPS_ITS_OWN, relocated
 from paceline.core.slots import Seat
 from paceline.core.usage import Usage
 
@@ -186,9 +187,43 @@ def test_hours_that_a_long_gap_has_led_past_are_still_there_for_others() -> None
 
 def test_a_rate_spreads_what_has_no_other_gap() -> None:
     limits = seat(rate="6/min", daily={"email": 4})
-    slots = sorted(moved(limits, every(SECOND, 8)).slots.values())
+    slots = sorted(moved(limits, every(10 * SECOND, 8)).slots.values())
     tomorrow = MONDAY + 15 * HOUR
     assert slots == [tomorrow + number * 10 * SECOND for number in range(4)]
+
+
+def test_the_rate_is_a_bucket_and_not_a_gap() -> None:
+    limits = seat(rate="6/h burst 3")
+    assert breaches(limits, every(0, 3)) == [], "what the bucket holds goes at once"
+    (breach,) = breaches(limits, every(0, 5))
+    assert (breach.rule, breach.count, breach.keys) == ("rate", 5, (3, 4))
+    assert breach.text(limits.policy) == "rate 6/h burst 3: 5 planned between 09:00 and 09:00"
+    assert moved(limits, every(0, 5)).slots == {3: MONDAY + 30 * MINUTE, 4: MONDAY + 40 * MINUTE}
+
+
+def test_every_part_takes_a_token_when_it_comes() -> None:
+    letters = every(10 * MINUTE, 3, ask=Ask("email", parts=2))
+    assert breaches(seat(rate="6/h"), letters)[0].keys == (1,)
+    # With several under way the second part of one may come after the first of another.
+    assert breaches(seat(rate="6/h", concurrency=2), letters[:2]) == []
+
+
+def test_who_moves_leaves_others_the_tokens_that_they_have_taken_ahead() -> None:
+    limits = seat(rate="6/h burst 3", daily={"email": 7})
+    tomorrow = MONDAY - 9 * HOUR + DAY
+    ahead = [Booked(50 + n, tomorrow, EMAIL) for n in range(3)]
+    later = [Booked(60 + n, tomorrow + 30 * MINUTE, EMAIL) for n in range(3)]
+    booked = [*every(HOUR, 8), *ahead, *later]
+    found = moved(limits, booked)
+    assert found.slots == {7: tomorrow + 60 * MINUTE}
+    assert breaches(limits, after(booked, found)) == []
+
+
+def test_a_rate_s_day_is_told_from_the_one_before_the_first_that_offends() -> None:
+    limits = seat(rate="1/h")
+    found = breaches(limits, every(20 * MINUTE, 60))
+    assert [(b.day.day, b.count, len(b.keys)) for b in found] == [(2, 45, 30), (3, 15, 10)]
+    assert found[0].text(limits.policy) == "rate 1/h: 45 planned between 09:00 and 23:40"
 
 
 def test_the_last_send_and_a_hold_are_waited_for() -> None:
@@ -254,7 +289,7 @@ def test_words() -> None:
     day = date(2026, 3, 4)
     texts = {
         rule: Breach(rule, day, "email", 20, 10, (1,)).text(policy)  # type: ignore[arg-type]
-        for rule in ("daily", "weekly", "gap", "hours", "window", "recipient-hours")
+        for rule in ("daily", "weekly", "gap", "hours", "window", "recipient-hours", "step")
     }
     assert texts == {
         "daily": "daily cap 10 on 2026-03-04 was planned to 20",
@@ -263,6 +298,7 @@ def test_words() -> None:
         "hours": "outside business hours (Mon-Fri 09:00-18:00 UTC)",
         "window": "outside its campaign's window",
         "recipient-hours": "outside the recipient's hours",
+        "step": "the message before it moves",
     }
 
 

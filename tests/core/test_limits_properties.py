@@ -19,7 +19,8 @@ from paceline.core.model import Ask, Go, Standing, Wait
 from paceline.core.pacer import Pacer
 from paceline.core.plan import lay_out
 from paceline.core.policy import Policy
-from paceline.core.relocating import Relocation, rehoused, relocated
+from paceline.core.relocating import Relocation, rehoused
+from paceline.core.repairing import relocated
 from paceline.core.slots import Queue, Seat, Want
 from paceline.core.usage import Usage
 from tests.core import naive
@@ -141,6 +142,29 @@ def test_after_the_repair_nothing_is_planned_against_a_limit(
 
 
 @settings(max_examples=150)
+@given(
+    rules_around_changes(),
+    st.sampled_from([(6, HOUR, 1), (6, HOUR, 3), (1, HOUR, 2), (20, MINUTE, 5)]),
+    st.data(),
+    seeds,
+)
+def test_after_the_repair_nothing_is_faster_than_the_rate(
+    where: tuple[Rules, int], rate: tuple[int, int, int], data: st.DataObject, seed: int
+) -> None:
+    rules, start_at = replace(calendar_of(where[0]), rate=rate), where[1]
+    seat, _ = seat_of(rules, start_at, 0, random.Random(seed))
+    booked = [
+        # Replies keep no pace of a plan, and when the parts of one go nobody knows.
+        one._replace(ask=one.ask._replace(parts=1, reply=False))
+        for one in data.draw(booked_from(start_at))
+    ]
+    repaired = after(booked, relocated(seat, booked, random.Random(seed)))
+    assert breaches(seat, repaired) == []
+    assert naive.problems(sends_of(repaired, seat.policy), rules) == []
+    assert relocated(seat, repaired, random.Random(seed)).slots == {}
+
+
+@settings(max_examples=150)
 @given(rules_around_changes(), st.data(), st.integers(0, 6), seeds, st.integers(0, 2))
 def test_who_has_lost_a_slot_is_given_a_legal_one_beside_the_others(
     where: tuple[Rules, int], data: st.DataObject, used: int, seed: int, after_days: int
@@ -234,6 +258,7 @@ def test_the_judge_would_see_slots_that_break_a_rule() -> None:
     office = tuple(((540, 600),) if number < 5 else () for number in range(7))
     for rules in (
         Rules(low_us=MINUTE, high_us=2 * MINUTE),
+        Rules(rate=(1, MINUTE, 2)),
         Rules(daily={"message": 3}),
         Rules(weekly={"message": 3}),
         Rules(week=office, zone="America/New_York"),

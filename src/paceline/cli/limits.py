@@ -125,9 +125,8 @@ def after_change(store: Store, account: Account, now: Instant) -> None:
     with store.read() as tx:
         left = limits.planned(tx, now, [account])
     say_laid(laid)
-    offending = sum(one.offending for one in left)
-    if offending:
-        output.note(_hint(offending, [account.name]))
+    if left:
+        output.note(_hint(left))
 
 
 def after_cancel(store: Store, campaign: str, now: Instant) -> None:
@@ -156,7 +155,9 @@ def _accounts(tx: Tx, names: Sequence[str] | None) -> list[Account]:
     return [find(tx, name) for name in dict.fromkeys(names)] if names else tx.accounts.list()
 
 
-def _hint(offending: int, names: Sequence[str]) -> str:
+def _hint(planned: Sequence[Finding]) -> str:
+    offending = sum(one.offending for one in planned)
+    names = dict.fromkeys(name for one in planned for name in one.accounts or (one.account,))
     fits = output.plural(
         offending, "planned delivery no longer fits", "planned deliveries no longer fit"
     )
@@ -169,7 +170,7 @@ def _hint(offending: int, names: Sequence[str]) -> str:
 def _show_findings(found: Sequence[Finding]) -> None:
     rows = [
         (
-            one.account,
+            _whose(one),
             one.day.isoformat(),
             one.when,
             f"{one.rule} {one.action}",
@@ -184,11 +185,15 @@ def _show_findings(found: Sequence[Finding]) -> None:
     planned = [one for one in found if one.when == "planned"]
     if planned:
         output.say()
-        names = list(dict.fromkeys(one.account for one in planned))
-        output.say(_hint(sum(one.offending for one in planned), names))
+        output.say(_hint(planned))
+
+
+def _whose(one: Finding | Repair) -> str:
+    return f"pool of {one.pool}" if one.pool else one.account
 
 
 def _show_repair(repair: Repair, dry_run: bool) -> None:
+    whose = _whose(repair)
     by_why: dict[str, list[Instant]] = {}
     for move in repair.moves:
         by_why.setdefault(move.why, []).append(move.to_at)
@@ -196,13 +201,13 @@ def _show_repair(repair: Repair, dry_run: bool) -> None:
     for why, slots in by_why.items():
         first, last = (output.wall_text(at, repair.zone) for at in (min(slots), max(slots)))
         until = "" if len(slots) == 1 else f" … {last}"
-        output.say(f"{repair.account}: {verb} {len(slots)} to {first}{until} {repair.zone}: {why}")
+        output.say(f"{whose}: {verb} {len(slots)} to {first}{until} {repair.zone}: {why}")
     by_reason: dict[str, list[int]] = {}
     for never in repair.nevers:
         by_reason.setdefault(never.why, []).append(never.key)
     for why, keys in by_reason.items():
         number = f"delivery {keys[0]}" if len(keys) == 1 else f"{len(keys)} deliveries"
-        output.say(f"{repair.account}: no legal slot for {number}: {why}")
+        output.say(f"{whose}: no legal slot for {number}: {why}")
 
 
 def _used(line: LimitLine) -> str:
@@ -213,7 +218,8 @@ def _used(line: LimitLine) -> str:
 
 def _finding(one: Finding) -> dict[str, Any]:
     return {
-        "account": one.account,
+        "account": one.account or None,
+        "pool": one.pool or None,
         "when": one.when,
         "day": one.day.isoformat(),
         "limit": one.rule,
@@ -228,7 +234,8 @@ def _finding(one: Finding) -> dict[str, Any]:
 
 def _repair(repair: Repair) -> dict[str, Any]:
     return {
-        "account": repair.account,
+        "account": repair.account or None,
+        "pool": repair.pool or None,
         "moved": [
             {
                 "delivery": move.delivery_id,

@@ -46,26 +46,27 @@ def rehoused_among(
     """The next legal slot of each that has lost its own, in the order given, beside everything that
     is booked on the accounts or stays where it is in their pools."""
     kept = sorted(staying, key=lambda one: (min(one.from_at.values()), one.key))
-    moving = [Booked(one.key, 0, one.ask) for one in (*kept, *homeless)]
+    parts = max((one.ask.parts for one in (*kept, *homeless)), default=1)
     tables = {
-        place.seat.account_id: _Table(
-            Search(Board(place.seat, place.booked, slack_us), moving, rng)
-        )
+        place.seat.account_id: Table(Search(Board(place.seat, place.booked, slack_us), parts, rng))
         for place in places
     }
     for one in kept:
         _keep(tables, one)
     found = Relocation()
     for one in homeless:
-        slot = _settle(tables, one)
-        if isinstance(slot, Never):
-            found.nevers.append(slot)
+        bookings = {number: one.booked(number) for number in one.from_at}
+        first = first_of(tables, bookings)
+        if isinstance(first, Never):
+            found.nevers.append(first)
         else:
+            slot, account_id = first
+            tables[account_id].book(bookings[account_id], slot)
             found.slots[one.key] = slot
     return found
 
 
-def _keep(tables: Mapping[int, _Table], one: Shared) -> None:
+def _keep(tables: Mapping[int, Table], one: Shared) -> None:
     """Let it take its room on the first account that has any then. Where none has, it takes none:
     it will be late in its turn."""
     for account_id in one.from_at:
@@ -75,41 +76,50 @@ def _keep(tables: Mapping[int, _Table], one: Shared) -> None:
             return
 
 
-def _settle(tables: Mapping[int, _Table], one: Shared) -> Instant | Never:
-    best: tuple[Instant, _Table, Booked] | None = None
+def first_of(
+    tables: Mapping[int, Table], bookings: Mapping[int, Booked]
+) -> tuple[Instant, int] | Never:
+    """The first slot that any account has for it, from where it is booked there on, and whose."""
+    best: tuple[Instant, int] | None = None
     never: Never | None = None
-    for account_id in one.from_at:
-        table, booked = tables[account_id], one.booked(account_id)
-        slot = table.peek(booked)
+    for account_id, booked in bookings.items():
+        slot = tables[account_id].peek(booked)
         if isinstance(slot, Never):
             never = never or slot
         elif best is None or slot < best[0]:
-            best = slot, table, booked
+            best = slot, account_id
     if best is None:
         assert never is not None, "a pool has accounts"
         return never
-    slot, table, booked = best
-    table.book(booked, slot)
-    return slot
+    return best
 
 
-class _Table:
+class Table:
     """An account's slots. What was seen there is remembered until one of them is given away, so
     that each delivery costs one look, however many accounts share it."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self._seen: dict[tuple[object, ...], Instant | Never] = {}
+        self.given = 0
+        """How many slots were given away."""
+        self._seen: dict[tuple[object, ...], tuple[Instant, Instant | Never]] = {}
 
     def peek(self, one: Booked) -> Instant | Never:
         ask, at = one.ask, max(one.at, one.ask.not_before_at)
         hours = (id(ask.window), id(ask.recipient_hours), ask.opens_at, ask.closes_at)
-        wanted = (at, hours, ask.expires_at, ask.reply, ask.counted_as, ask.parts)
-        slot = self._seen.get(wanted)
-        if slot is None:
-            slot = self._seen[wanted] = self.search.peek(one)
+        wanted = (hours, ask.expires_at, ask.reply, ask.counted_as, ask.parts)
+        from_at, slot = self._seen.get(wanted, (at + 1, at))
+        # The first slot from an instant on is the first from every later one as well, up to it.
+        if not from_at <= at <= (from_at if isinstance(slot, Never) else slot):
+            slot = self.search.peek(one)
+            self._seen[wanted] = at, slot
         return slot._replace(key=one.key, run_id=ask.run_id) if isinstance(slot, Never) else slot
 
     def book(self, one: Booked, slot: Instant) -> None:
         self.search.book(one, slot)
+        self.forget()
+
+    def forget(self) -> None:
+        """A slot was given away here: the others come later."""
         self._seen.clear()
+        self.given += 1

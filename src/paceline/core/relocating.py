@@ -1,8 +1,7 @@
 """Relocating: what can not go as it is planned is given the next slot at which it may.
 
-Pure. Everything that offends nobody stays where it is, and what moves only ever moves to later.
-What of a plan offends, and whom, is worked out in ``limits.py``; what a gate has just shut out, a
-lane knows.
+Pure. These are the slots of one account. What of a plan offends, and who goes first, is worked out
+in ``limits.py`` and ``repairing.py``; what a gate has just shut out, a lane knows.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 
 from paceline.core.durations import Chance
 from paceline.core.instants import DAY, SECOND, Instant, local_text
-from paceline.core.limits import HORIZON_US, Board, Booked
+from paceline.core.limits import HORIZON_US, Board, Booked, Rule, most_parts
 from paceline.core.model import Ask
 from paceline.core.pacer import HORIZON
 from paceline.core.policy import Policy
@@ -22,7 +21,8 @@ from paceline.core.slots import Never, Seat
 NEAREST_US = 2 * SECOND
 """A slot that is nearer to its own is none: a timetable leaves what moves so little where it is."""
 
-KEEPS_ITS_OWN = "it was tried before or sent by hand, and keeps its own instant"
+PACES: tuple[Rule, ...] = ("gap", "rate")
+"""Whoever offends these is too close to somebody, in a day that has room for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,6 @@ class Relocation:
     slots: dict[int, Instant] = field(default_factory=dict)
     nevers: list[Never] = field(default_factory=list)
     """What has no legal slot, and why."""
-
-
-def relocated(
-    seat: Seat, booked: Iterable[Booked], rng: Chance, *, slack_us: int = 0
-) -> Relocation:
-    """The next legal slot of each that offends: hours and windows open, room in its day and week
-    beside everything else that is booked, and a gap to both its neighbours."""
-    board = Board(seat, booked, slack_us)
-    search, found = Search(board, board.offending, rng), Relocation()
-    for one in board.offending:
-        if not one.movable:
-            why = KEEPS_ITS_OWN
-            found.nevers.append(Never(one.ask.run_id, one.key, board.offends[one.key], why))
-            continue
-        slot = search.slot_for(one)
-        if isinstance(slot, Never):
-            found.nevers.append(slot)
-        else:
-            found.slots[one.key] = slot
-    return found
 
 
 def rehoused(
@@ -64,7 +44,8 @@ def rehoused(
 ) -> Relocation:
     """The next legal slot of each that has lost its own, from the instant at which it is booked on:
     in the order given, and beside everything else that is booked."""
-    search, found = Search(Board(seat, booked, slack_us), homeless, rng), Relocation()
+    search = Search(Board(seat, booked, slack_us), most_parts(homeless), rng)
+    found = Relocation()
     for one in homeless:
         slot = search.first_from(one)
         if isinstance(slot, Never):
@@ -77,14 +58,22 @@ def rehoused(
 class Search:
     """Looks for slots, one after the other, each beside those that were found before."""
 
-    def __init__(self, board: Board, moving: Sequence[Booked], rng: Chance) -> None:
-        self._board = board
+    def __init__(self, board: Board, parts: int, rng: Chance) -> None:
+        """``parts`` are the most that anything has that looks for a slot."""
+        self.board = board
         self._policy = policy = board.seat.policy
         self._rng = rng
         self._interval_us = policy.rate.interval_us if policy.rate is not None else 0
         self._least_us = max(policy.least_gap_us, self._interval_us)
-        self._longest_us = max((self._lasting_us(one.ask) for one in moving), default=0)
-        self._paced = [(one.at, self._lasting_us(one.ask)) for one in board.paced]
+        self._longest_us = self.lasting_us(Ask(parts=parts))
+        self._paced = [(one.at, self.lasting_us(one.ask)) for one in board.paced]
+        # Who has gone ahead of the rate takes the token of somebody later: nobody else can have it.
+        self._paced += [
+            (token_at, self.lasting_us(one.ask))
+            for one, token_at in zip(board.paced, board.token_ats, strict=True)
+            if token_at > one.at
+        ]
+        self._drawn_us: int | None = None
         self._lines: dict[tuple[object, ...], Line] = {}
         usage = board.seat.usage
         gap_us = max(usage.gap_us, self._least_us)
@@ -110,9 +99,10 @@ class Search:
 
     def stay(self, one: Booked, at: Instant) -> None:
         """Let it have its place then, whoever comes before or after."""
-        self._board.room.take(self._board.place(at), one.ask.counted_as, one.ask.parts)
+        self._drawn_us = None
+        self.board.room.take(self.board.place(at), one.ask.counted_as, one.ask.parts)
         if not one.ask.reply:
-            self._add(at, self._lasting_us(one.ask))
+            self._add(at, self.lasting_us(one.ask))
 
     def has_room(self, one: Booked) -> bool:
         """Whether it may go at the very instant at which it is booked."""
@@ -121,48 +111,49 @@ class Search:
         found = self._walk(self._line_of(one.ask, capped=True), one, one.at, 0, one.at, capped=True)
         return found == one.at
 
-    def slot_for(self, one: Booked) -> Instant | Never:
+    def peek_after(self, one: Booked) -> Instant | Never:
         """Of what offends: the next slot after its own."""
-        room, ask, own = self._board.room, one.ask, self._board.place(one.at)
-        gap_us, at = self._gap_us(), self._earliest(ask, one.at + NEAREST_US)
-        rule, slot = self._board.offends[one.key], None
-        if rule == "gap":
-            # It has its place in its day already, and so its day has room for it.
-            slot = self._find(one, at, gap_us, own.next_day_at - 1, capped=False)
-            if isinstance(slot, Never):
-                at = max(at, own.next_day_at)
-                room.take(own, ask.counted_as, -ask.parts)
-        if not isinstance(slot, Instant):
-            slot = self._find(one, at, gap_us, at + HORIZON_US, capped=True)
-            if not isinstance(slot, Never):
-                room.take(self._board.place(slot), ask.counted_as, ask.parts)
-            elif rule == "gap":
-                room.take(own, ask.counted_as, ask.parts)
-        if not isinstance(slot, Never) and not ask.reply:
-            self._add(slot, self._lasting_us(ask))
+        room, own, parts = self.board.room, self.board.place(one.at), one.ask.parts
+        at = self._earliest(one.ask, one.at + NEAREST_US)
+        if not self._has_place(one):
+            return self._look(one, at, self._gap_us(), at + HORIZON_US, capped=True)
+        slot = self._look(one, at, self._gap_us(), own.next_day_at - 1, capped=False)
+        if isinstance(slot, Never):
+            at = max(at, own.next_day_at)
+            room.take(own, one.ask.counted_as, -parts)
+            slot = self._look(one, at, self._gap_us(), at + HORIZON_US, capped=True)
+            room.take(own, one.ask.counted_as, parts)
         return slot
+
+    def book_after(self, one: Booked, slot: Instant) -> None:
+        """Give it the slot that was seen last, in which nobody has been put since."""
+        room, own, here = self.board.room, self.board.place(one.at), self.board.place(slot)
+        has_place = self._has_place(one)
+        line = self._line_of(one.ask, not (has_place and here == own))
+        line.given_at = max(line.given_at, slot)
+        if has_place:
+            room.take(own, one.ask.counted_as, -one.ask.parts)
+        self.stay(one, slot)
+
+    def _has_place(self, one: Booked) -> bool:
+        """Whether its day has room for it already: it is only too close to others there."""
+        return self.board.offends.get(one.key) in PACES
 
     def _gap_us(self) -> int:
-        return max(self._policy.draw_gap_us(self._rng), self._interval_us)
+        """Drawn once for each slot that is given, however many ask for it."""
+        if self._drawn_us is None:
+            self._drawn_us = max(self._policy.draw_gap_us(self._rng), self._interval_us)
+        return self._drawn_us
 
     def _earliest(self, ask: Ask, at: Instant) -> Instant:
-        at = max(at, ask.not_before_at, self._board.seat.usage.hold_until_at)
+        at = max(at, ask.not_before_at, self.board.seat.usage.hold_until_at)
         return at if ask.reply else max(at, self._paced_at)
-
-    def _find(
-        self, one: Booked, at: Instant, gap_us: int, ends_at: Instant, *, capped: bool
-    ) -> Instant | Never:
-        """After the last slot that one of its like was given: they keep their order, and nobody is
-        squeezed into the gap that was drawn between two of them, unless it is late for all else."""
-        slot = self._look(one, at, gap_us, ends_at, capped=capped)
-        if not isinstance(slot, Never):
-            line = self._line_of(one.ask, capped)
-            line.given_at = max(line.given_at, slot)
-        return slot
 
     def _look(
         self, one: Booked, at: Instant, gap_us: int, ends_at: Instant, *, capped: bool
     ) -> Instant | Never:
+        """After the last slot that one of its like was given: they keep their order, and nobody is
+        squeezed into the gap that was drawn between two of them, unless it is late for all else."""
         line = self._line_of(one.ask, capped)
         slot = self._walk(line, one, max(at, line.given_at), gap_us, ends_at, capped=capped)
         if isinstance(slot, Never) and at < line.given_at:
@@ -174,7 +165,7 @@ class Search:
     ) -> Instant | Never:
         """Walks from what is shut to where it opens until nothing is. Each only ever leads on, and
         what is shut for one is written down for all that are like it."""
-        board, ask = self._board, one.ask
+        board, ask = self.board, one.ask
         while at <= ends_at:
             at = line.free_from(at, gap_us)
             late = _too_late(ask, at, self._policy)
@@ -204,7 +195,7 @@ class Search:
 
         Up to the closing hour there may be room that the drawn gap has led past.
         """
-        openings, since_at = self._board.openings, line.free_before(at)
+        openings, since_at = self.board.openings, line.free_before(at)
         if since_at is None:
             return at
         if openings.shut_by(since_at, ask) is None:
@@ -228,7 +219,7 @@ class Search:
         for line in self._lines.values():
             line.add(at, lasting_us)
 
-    def _lasting_us(self, ask: Ask) -> int:
+    def lasting_us(self, ask: Ask) -> int:
         """How long its parts take after the first, at the most."""
         return (ask.parts - 1) * max(self._policy.part_gap.high_us, self._interval_us)
 

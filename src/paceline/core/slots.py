@@ -14,9 +14,10 @@ from paceline.core.model import Ask, Standing
 from paceline.core.policy import Policy
 from paceline.core.usage import Usage
 
-Rank = tuple[bool, int, Instant, int]
-"""Who comes first: direct messages, the higher priority, the window that closes first; then the
-number of a firing, which has its turn to its end. Those of the same rank share."""
+Rank = tuple[bool, int, bool, Instant, int]
+"""Who comes first: direct messages, the higher priority, a firing that has begun, the window that
+closes first; then the number of a firing, which has its turn to its end. Those of the same rank
+share."""
 
 
 class Want(NamedTuple):

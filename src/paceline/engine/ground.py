@@ -15,8 +15,9 @@ from paceline.core.policy import Policy
 from paceline.engine.campaign_spec import Timing
 from paceline.engine.memory import take_snapshot
 from paceline.engine.ports import Run, Tx, WaitingRow
-from paceline.engine.reading import Distances, Reading, rank_of
+from paceline.engine.reading import Distances, Reading
 from paceline.engine.recipients import Recipients
+from paceline.engine.turns import planned_rank
 
 NotBefore = Callable[[WaitingRow, Run], Instant]
 Changed = Callable[[str, Policy], Policy]
@@ -134,7 +135,7 @@ def _add_queues(
             if after_us is not None and row.step == 1:
                 expires_at = max(at, ground.now) + after_us
             wants.append(reading.want(row, run, accounts, at, expires_at))
-        ground.queues.append(Queue(run_id, rank_of(run), wants, accounts))
+        ground.queues.append(Queue(run_id, planned_rank(run, ground.now), wants, accounts))
 
 
 def as_they_stand(row: WaitingRow, run: Run) -> Instant:

@@ -8,37 +8,45 @@ only says when deliveries are due.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
+from paceline.core import together
 from paceline.core.calendar import day_of, week_start
 from paceline.core.instants import DAY, Instant
-from paceline.core.limits import Booked, Breach, breaches
-from paceline.core.policy import Policy
-from paceline.core.relocating import relocated
-from paceline.core.slots import Never, Seat
+from paceline.core.limits import Booked, Breach
+from paceline.core.rehousing import Place
+from paceline.core.relocating import Relocation
+from paceline.core.repairing import repaired
+from paceline.core.slots import Never
 from paceline.core.states import DeliveryState
+from paceline.core.takers import Common
+from paceline.core.together import Crowd
 from paceline.engine import launching
-from paceline.engine.booking import SLACK_US, booked, has_minutes
+from paceline.engine.booking import SLACK_US, all_booked
 from paceline.engine.ground import Ground, as_they_stand, gather
 from paceline.engine.memory import policy_of
 from paceline.engine.ports import Account, Store, Tx
 from paceline.engine.ports.pools import NOBODY
+from paceline.engine.ports.timetable import Later
 from paceline.engine.verify import Offence, judge_account
 
 MOST_LAID_ANEW = 20_000
 """How many waiting deliveries a command lays out anew in passing."""
 
+MOVED = "moved by limits fix"
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What went, or is planned to go, against one limit of one account on one day."""
+    """What went, or is planned to go, against one limit of one account, or of all accounts of a
+    pool together, on one day."""
 
     account: str
+    """Empty where it is nobody's."""
     when: Literal["past", "planned"]
     day: date
     rule: str
@@ -51,6 +59,10 @@ class Finding:
     text: str
     deliveries: tuple[int, ...] = ()
     """Of what is planned: those that offend."""
+    pool: str = ""
+    """The campaign whose accounts share it, where it is nobody's."""
+    accounts: tuple[str, ...] = ()
+    """Those accounts."""
 
 
 class Move(NamedTuple):
@@ -60,17 +72,22 @@ class Move(NamedTuple):
     from_at: Instant
     to_at: Instant
     why: str
+    follows: bool = False
+    """Whether it waits for another one to be sent: then only its planned minute changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is to be done, or was, for one account."""
+    """What is to be done, or was, for one account, or for what the accounts of a pool share."""
 
     account: str
+    """Empty where it is nobody's."""
     zone: str
     moves: tuple[Move, ...]
     nevers: tuple[Never, ...]
     """What offends and has no legal slot, with the reason."""
+    pool: str = ""
+    """The campaign whose accounts share it, where it is nobody's."""
 
 
 # ---------------------------------------------------------------------- check
@@ -84,22 +101,39 @@ def check(
     chosen = tx.accounts.list() if accounts is None else accounts
     found = [one for account in chosen for one in _past(tx, account, now, days)]
     found += planned(tx, now, chosen)
-    return sorted(found, key=lambda one: (one.account, one.day, one.when, one.rule, one.action))
+    return sorted(found, key=_order)
+
+
+def _order(one: Finding) -> tuple[object, ...]:
+    """Accounts first, and then what they share."""
+    return bool(one.pool), one.account, one.pool, one.day, one.when, one.rule, one.action
 
 
 def planned(tx: Tx, now: Instant, accounts: Sequence[Account]) -> list[Finding]:
-    """What is planned against a limit; what today's ledger has used is counted."""
-    ground, places = _ground(tx, now, accounts)
-    return [
-        _as_finding(breach, account.name, ground.seats[account.id].policy)
-        for account in accounts
-        for breach in breaches(ground.seats[account.id], places[account.id], slack_us=SLACK_US)
-    ]
+    """What is planned against a limit on these accounts and in their pools; what today's ledger has
+    used is counted."""
+    table = _Table(gather(tx, [account.id for account in accounts], now, not_before=as_they_stand))
+    crowd = table.crowd(moving=False)
+    found = []
+    for account in accounts:
+        board = crowd.boards[account.id]
+        for breach in board.breaches():
+            text = breach.text(board.seat.policy)
+            found.append(replace(_as_finding(breach, text), account=account.name))
+    shared, wanted = crowd.breaches(), {account.id for account in accounts}
+    for run_id, pool in table.pools.items():
+        names = tuple(table.ground.names[number] for number in pool)
+        campaign = table.ground.runs[run_id].campaign
+        for breach in shared.get(run_id, ()) if wanted.intersection(pool) else ():
+            text = together.text_of(breach, crowd.boards[pool[0]].seat.policy)
+            finding = _as_finding(breach, text)
+            found.append(replace(finding, pool=campaign, accounts=names))
+    return found
 
 
-def _as_finding(breach: Breach, account: str, policy: Policy) -> Finding:
+def _as_finding(breach: Breach, text: str) -> Finding:
     return Finding(
-        account=account,
+        account="",
         when="planned",
         day=breach.day,
         rule=breach.rule,
@@ -107,7 +141,7 @@ def _as_finding(breach: Breach, account: str, policy: Policy) -> Finding:
         count=breach.count,
         cap=breach.cap,
         offending=len(breach.keys),
-        text=breach.text(policy),
+        text=text,
         deliveries=breach.keys,
     )
 
@@ -165,48 +199,59 @@ _PAST = {
 def fix(
     store: Store, now: Instant, accounts: Sequence[Account] | None = None, *, dry_run: bool = False
 ) -> list[Repair]:
-    """Give what is planned against a limit its next legal slot; nothing else moves."""
+    """Give what is planned against a limit its next legal slot; nothing else moves, but for what
+    follows it."""
     with store.read() as tx:
         chosen = tx.accounts.list() if accounts is None else accounts
-        ground, places = _ground(tx, now, chosen)
+        ground = gather(tx, [account.id for account in chosen], now, not_before=as_they_stand)
+    table = _Table(ground)
+    crowd = table.crowd(moving=True)
+    wanted = {account.id for account in chosen}
+    # The same draws every time: what a dry run has said is what is done.
+    draws = {number: random.Random(name) for number, name in ground.names.items()}
+    found = repaired(crowd, wanted, draws)
     repairs = []
     for account in chosen:
-        seat = ground.seats[account.id]
-        repair = _repair(account.name, seat, places[account.id])
+        repair = table.own_repair(account, crowd, found)
         if repair.moves or repair.nevers:
             repairs.append(repair)
         if repair.moves and not dry_run:
             # One account at a time: whoever writes timetables holds one lane only.
             with store.write() as tx:
                 _write(tx, account.id, repair.moves, now)
+    for repair in table.pool_repairs(crowd, found):
+        if repair.moves or repair.nevers:
+            repairs.append(repair)
+        if repair.moves and not dry_run:
+            with store.write() as tx:
+                _write_pooled(tx, repair.moves)
     return repairs
-
-
-def _repair(account: str, seat: Seat, here: Sequence[Booked]) -> Repair:
-    # The same draws every time: what a dry run has said is what is done.
-    found = relocated(seat, here, random.Random(account), slack_us=SLACK_US)
-    whys = {
-        key: breach.text(seat.policy)
-        for breach in breaches(seat, here, slack_us=SLACK_US)
-        for key in breach.keys
-    }
-    moves = [
-        Move(one.key, one.at, found.slots[one.key], whys[one.key])
-        for one in here
-        if one.key in found.slots
-    ]
-    moves.sort(key=lambda move: (move.to_at, move.delivery_id))
-    return Repair(account, seat.policy.day_zone, tuple(moves), tuple(found.nevers))
 
 
 def _write(tx: Tx, account_id: int, moves: Iterable[Move], now: Instant) -> None:
     by_reason: dict[str, list[tuple[int, Instant]]] = {}
     for move in moves:
-        by_reason.setdefault(move.why, []).append((move.delivery_id, move.to_at))
+        if not move.follows:
+            by_reason.setdefault(move.why, []).append((move.delivery_id, move.to_at))
     for why, slots in by_reason.items():
-        tx.timetable.lay(sorted(slots), f"moved by limits fix: {why}")
+        tx.timetable.lay(sorted(slots), f"{MOVED}: {why}")
+    _expect(tx, moves)
     # Somebody may have put one of them off since the snapshot: then it is due earlier now.
     tx.lanes.touch(account_id, now)
+
+
+def _write_pooled(tx: Tx, moves: Iterable[Move]) -> None:
+    """Only where nobody has moved or taken it since; so nobody has to be woken for it."""
+    tx.timetable.put_off_pooled(
+        Later(move.delivery_id, move.from_at, move.to_at, f"{MOVED}: {move.why}")
+        for move in sorted(moves)
+        if not move.follows
+    )
+    _expect(tx, moves)
+
+
+def _expect(tx: Tx, moves: Iterable[Move]) -> None:
+    tx.timetable.expect(sorted((move.delivery_id, move.to_at) for move in moves if move.follows))
 
 
 # ---------------------------------------------------------------------- laying anew
@@ -257,21 +302,52 @@ def _waiting(tx: Tx, account_ids: Sequence[int]) -> int:
 # ---------------------------------------------------------------------- both
 
 
-def _ground(
-    tx: Tx, now: Instant, accounts: Sequence[Account]
-) -> tuple[Ground, dict[int, list[Booked]]]:
-    """The accounts as they stand, and what is booked on each."""
-    ground = gather(tx, [account.id for account in accounts], now, not_before=as_they_stand)
-    places: dict[int, list[Booked]] = {account.id: [] for account in accounts}
-    for queue in ground.queues:
-        # What several share is nobody's yet: whoever may send it first takes it.
-        here = places.get(queue.accounts[0]) if len(queue.accounts) == 1 else None
-        if here is None:
-            continue
-        by_hand = not has_minutes(ground.runs[queue.run_id])
-        for want in queue.wants:
-            one = booked(want, now, by_hand=by_hand)
-            # What stands in line behind a gate is planned for no minute.
-            if one is not None and want.key not in ground.in_line:
-                here.append(one)
-    return ground, places
+class _Table:
+    """The accounts as they stand with what is booked on each, and what they share."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.pools: dict[int, tuple[int, ...]] = {}
+        """By run, the accounts that share it."""
+        self._own: dict[int, list[Booked]] = {number: [] for number in ground.seats}
+        self._shared: dict[int, list[Common]] = {}
+        for queue, one in all_booked(ground):
+            if len(queue.accounts) > 1:
+                self.pools[queue.run_id] = queue.accounts
+                self._shared.setdefault(queue.run_id, []).append(Common(one, queue.accounts))
+            elif queue.accounts:
+                self._own[queue.accounts[0]].append(one)
+
+    def crowd(self, *, moving: bool) -> Crowd:
+        places = [Place(seat, self._own[number]) for number, seat in self.ground.seats.items()]
+        shared = [common for commons in self._shared.values() for common in commons]
+        return Crowd(places, shared, SLACK_US, moving=moving)
+
+    def own_repair(self, account: Account, crowd: Crowd, found: Relocation) -> Repair:
+        board = crowd.boards[account.id]
+        policy = board.seat.policy
+        whys = {key: b.text(policy) for b in board.breaches() for key in b.keys}
+        moves, nevers = _moves(self._own[account.id], whys, found)
+        return Repair(account.name, policy.day_zone, moves, nevers)
+
+    def pool_repairs(self, crowd: Crowd, found: Relocation) -> Iterator[Repair]:
+        shared = crowd.breaches()
+        for run_id, pool in self.pools.items():
+            policy = crowd.boards[pool[0]].seat.policy
+            breaches = shared.get(run_id, ())
+            whys = {key: together.text_of(b, policy) for b in breaches for key in b.keys}
+            moves, nevers = _moves((c.one for c in self._shared[run_id]), whys, found)
+            campaign = self.ground.runs[run_id].campaign
+            yield Repair("", policy.day_zone, moves, nevers, campaign)
+
+
+def _moves(
+    bookings: Iterable[Booked], whys: Mapping[int, str], found: Relocation
+) -> tuple[tuple[Move, ...], tuple[Never, ...]]:
+    moves = [
+        Move(one.key, one.ask.not_before_at, found.slots[one.key], whys[one.key], one.depth > 0)
+        for one in bookings
+        if one.key in found.slots
+    ]
+    moves.sort(key=lambda move: (move.to_at, move.delivery_id))
+    return tuple(moves), tuple(never for never in found.nevers if never.key in whys)

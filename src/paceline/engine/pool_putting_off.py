@@ -106,7 +106,7 @@ def work_out(tx: Tx, own: Seat, now: Instant) -> list[PutOff]:
     from_at = {id(found.shut): found.from_at for found in shut}
     homeless = [
         Shared(want.key, want.ask, from_at[id(found)])
-        for found, want in in_turn(found.shut for found in shut)
+        for found, want in in_turn((found.shut for found in shut), now)
     ]
     # Another draw every time, and the same one in the same world.
     rng = random.Random(f"{own.account_id}/{now}/pool")

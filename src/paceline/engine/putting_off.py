@@ -27,8 +27,9 @@ from paceline.engine.expecting import expected_on
 from paceline.engine.memory import LaneMemory, standing_of
 from paceline.engine.ports import Journal, Lease, Run, Tx
 from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
-from paceline.engine.reading import Reading, rank_of
+from paceline.engine.reading import Reading
 from paceline.engine.recipients import Recipients
+from paceline.engine.turns import planned_rank
 
 CAPS = frozenset({"daily", "weekly"})
 CALENDAR_GATES = CAPS | {"hours", "window"}
@@ -68,7 +69,7 @@ def used_up(memory: LaneMemory, wake_at: Instant | None, now: Instant) -> Wait |
     waits for, whoever has planned the rest for later, and people look for it."""
     if wake_at is None:
         return None
-    for queue in memory.agenda.in_turn():
+    for queue in memory.agenda.in_turn(now):
         if queue.usual is None or queue.next_due_at is None:
             continue
         verdict = memory.pacer.verdict(now, memory.usage, plain(queue.usual))
@@ -123,7 +124,7 @@ def work_out(tx: Tx, seat: Seat, now: Instant) -> list[PutOff]:
     others += expected_on(tx, seat.account_id, waits.runs, due, moving, now=now, most=MOST_BOOKED)
     # Another draw every time, and the same one in the same world.
     rng = random.Random(f"{seat.account_id}/{now}")
-    homeless = [Booked(want.key, found.until_at, want.ask) for found, want in in_turn(shut)]
+    homeless = [Booked(want.key, found.until_at, want.ask) for found, want in in_turn(shut, now)]
     homes = rehoused(seat, others, homeless, rng, slack_us=SLACK_US)
     return moves_of(shut, homes, now)
 
@@ -226,10 +227,10 @@ def plain(ask: Ask) -> Ask:
     )
 
 
-def in_turn(shut: Iterable[Shut]) -> Iterator[tuple[Shut, Want]]:
+def in_turn(shut: Iterable[Shut], now: Instant) -> Iterator[tuple[Shut, Want]]:
     """Who is given a slot before whom: runs of equal rank take turns, as they do in their lane."""
     turns = [
-        (rank_of(found.run), turn, found.run.id, found, want)
+        (planned_rank(found.run, now), turn, found.run.id, found, want)
         for found in shut
         if found.planned
         for turn, want in enumerate(found.wants)
