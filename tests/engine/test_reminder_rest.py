@@ -19,7 +19,7 @@ from paceline.engine.ports import Group
 from paceline.engine.reminder_spec import ReminderSpec
 from paceline.engine.reminder_view import reminder_view
 from tests.engine.reminding import EIGHT, ZONE, fresh, groups, remind, runs_of
-from tests.engine.scenes import sql
+from tests.engine.scenes import sql, suppress
 from tests.engine.world import World
 
 QUICK = {"rate": "600/min"}
@@ -148,6 +148,31 @@ def test_only_those_who_got_nothing_at_all(tmp_path: Path) -> None:
     world = fresh(tmp_path)
     world.check = lambda: None  # type: ignore[method-assign]
     world.play(script)
+
+
+def test_whoever_does_not_want_it_is_not_left_to_be_sent_to(tmp_path: Path) -> None:
+    async def script(world: World) -> None:
+        run_id = await cut_short(world)
+        left = [target for target, state in states(world, run_id).items() if state == "skipped"]
+        for target in left[1:]:
+            suppress(world, target)
+        assert list(states(world, rest(world).fired.run.id)) == left[:1]
+
+    fresh(tmp_path).play(script)
+
+
+def test_the_rest_of_a_reminder_that_was_removed_is_nobody_else_s(tmp_path: Path) -> None:
+    """What another of the same name has sent since could not be told from it."""
+
+    async def script(world: World) -> None:
+        run_id = await cut_short(world)
+        world.write(lambda tx: reminders.remove(tx, "standup", world.clock.now()))
+        remind(world, 20, cron="50 17 * * *")
+        with pytest.raises(ConflictError, match=f"run {run_id} is of a reminder standup that was"):
+            rest(world, run_id=run_id)
+        assert runs_of(world) == []
+
+    fresh(tmp_path).play(script)
 
 
 def test_each_group_only_from_a_member(tmp_path: Path) -> None:

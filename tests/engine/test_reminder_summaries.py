@@ -73,6 +73,23 @@ def test_what_stood_still_when_its_window_closed_is_not_at_capacity(
     fresh(tmp_path).play(script)
 
 
+@pytest.mark.parametrize("cap", ["daily", "weekly"])
+def test_an_account_whose_cap_was_used_up_hours_before_is_at_capacity(
+    tmp_path: Path, cap: str
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "40/min", cap: {"message": 40}})
+        remind(world, 100)
+        process = world.process(poll_us=MINUTE)
+        await world.wait(11 * HOUR)
+        await process.stop()
+        (run,) = runs_of(world)
+        assert run.summary.startswith(f"{CLOSED}40 of 100 groups delivered from ann. This account ")
+        assert "at capacity" in run.summary and "nothing was sent" not in run.summary
+
+    fresh(tmp_path).play(script)
+
+
 def test_when_nobody_was_there_to_send_it_is_not_at_capacity(tmp_path: Path) -> None:
     async def script(world: World) -> None:
         world.account(preset="whatsapp-established")

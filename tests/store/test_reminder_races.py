@@ -84,6 +84,25 @@ def test_it_fires_while_others_send(
     assert late.result() is not None
 
 
+def edit_it(tx: Tx) -> object:
+    new = spec(parts=[{"text": "after"}])
+    return reminders.edit(tx, "standup", {}, PROVIDERS, T0, instead=new, targets=targets("03"))
+
+
+@pytest.mark.parametrize("begin", [fire, ring_it, edit_it])
+def test_whoever_holds_all_people_stalls_nobody_s_sending_by_a_firing(
+    standup: Scene, pool: ThreadPoolExecutor, begin: Callable[[Tx], object]
+) -> None:
+    """An erasure or an import takes its time before it asks for the fence. A firing that waits for
+    it must not have the fence already: nobody could send, and the two would wait for each other."""
+    with standup.store.write() as tx:
+        tx.contacts.hold(alone=True)
+        late = pool.submit(_in_transaction, standup, begin)
+        _until_somebody_waits(standup, late)
+        tx.settings.fence()
+    assert late.result() is not None
+
+
 @pytest.mark.parametrize("begin", [fire, ring_it])
 def test_a_pause_is_never_missed_by_a_firing(
     standup: Scene, pool: ThreadPoolExecutor, begin: Callable[[Tx], object]

@@ -15,7 +15,7 @@ from paceline.cli.options import AsJson, Key, Reason, ReminderName, Yes
 from paceline.cli.reminder_words import TARGETS, run_shape, show_runs, standstill
 from paceline.cli.surroundings import existing
 from paceline.core.errors import InputError
-from paceline.core.states import DeliveryState
+from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine.commands import accounts, reminder_runs, reminders
 from paceline.engine.commands.reassigning import reassign as reassign_run
 from paceline.engine.ports import Run, Tx
@@ -158,11 +158,15 @@ def cancel(
         why = reason or "cancelled by an operator"
         done = reminder_runs.cancel(tx, name, house.clock.now(), run_id=run, reason=why)
         counts = tx.runs.counts(done.id)
+        paused = tx.campaigns.get(done.campaign_id).state is CampaignState.PAUSED
     sent, left = counts[DeliveryState.SENT], counts[DeliveryState.CANCELLED]
     output.say(f"run {done.id} of reminder {name} cancelled: {sent} had been sent, {left} will not")
     if left:
         again = f"paceline reminder fire {quote(name)} --rest --run {done.id}"
         output.say(f"send them after all with: {again}")
+    if paused:
+        go_on = f"paceline reminder resume {quote(name)}"
+        output.note(f"reminder {name} is paused, and fires again once it goes on: {go_on}")
 
 
 def reassign(

@@ -46,6 +46,8 @@ def ring(tx: Tx, seen: Reminder, providers: Providers, now: Instant) -> Run | No
     """Fire a reminder whose time has come, or write down that it was missed; None where somebody
     else has done so."""
     assert seen.next_at is not None, "only what has a next time is due"
+    # People first, as everybody does it: behind the fence nobody is waited for any more.
+    tx.contacts.hold(alone=False)
     tx.settings.fence()
     rule = Rule.parse(seen.rule, seen.zone)
     if not tx.reminders.advance(seen, rule.after(now)):

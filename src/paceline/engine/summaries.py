@@ -11,6 +11,7 @@ from shlex import quote
 
 from paceline.core import zones
 from paceline.core.address import guess_kind
+from paceline.core.calendar import day_start_of, week_start
 from paceline.core.hours import Hours
 from paceline.core.instants import MINUTE, Instant
 from paceline.core.policy import Policy
@@ -89,13 +90,26 @@ def _stood_still(tx: Tx, run: Run, cut_off: Sequence[Undelivered]) -> dict[int |
         if account.state in OUT_OF_SERVICE:
             was = f"{account.name} was {account.state.replace('_', ' ')}"
             found[account.id] = _while(was, account.state_reason)
-        elif _was_idle(tx, run, account, closes_at):
+        elif not _used_up(tx, account, closes_at) and _was_idle(tx, run, account, closes_at):
             found[account.id] = f"the window closed, and nothing was sent from {account.name}"
     return found
 
 
 def _while(what: str, reason: str) -> str:
     return f"the window closed while {what}" + (f": {reason}" if reason else "")
+
+
+def _used_up(tx: Tx, account: Account, at: Instant) -> bool:
+    """Whether a cap of its day or its week was used up: then it was at capacity, though silent."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    for caps, since_at in (
+        (policy.daily, day_start_of(at, policy.day_zone)),
+        (policy.weekly, week_start(at, policy.day_zone)),
+    ):
+        used = tx.ledger.counts(account.id, since_at) if caps else {}
+        if any(used.get(action, 0) >= cap for action, cap in caps.items()):
+            return True
+    return False
 
 
 def _was_idle(tx: Tx, run: Run, account: Account, closes_at: Instant) -> bool:

@@ -89,6 +89,7 @@ def fire_rest(
 ) -> Rest:
     """A new run of what a finished one has not delivered, as that one said it, from the reminder's
     accounts or from others. Refused, and nothing is written, where nothing is left."""
+    tx.contacts.hold(alone=False)
     tx.settings.fence()
     reminder = find(tx, name)
     campaign = tx.campaigns.get(reminder.campaign_id)
@@ -99,6 +100,13 @@ def fire_rest(
 
     def make() -> int:
         run = run_of(tx, name, run_id)
+        if run.campaign_id != reminder.campaign_id:
+            # Who got it since could not be told: what this one sends is not that one's.
+            raise ConflictError(
+                f"run {run.id} is of a reminder {name} that was removed",
+                hint=f"See whom it left out: paceline reminder export {quote(name)} - "
+                f"--run {run.id}",
+            )
         _refuse_moving(tx, run)
         left = _left_of(tx, run)
         if not left.targets:
@@ -134,6 +142,8 @@ def _left_of(tx: Tx, run: Run) -> _Left:
     missing = [row for row in deliveries_of(tx, run.id) if row.state in UNDELIVERED]
     # Whoever was erased is known by a hash, to which nothing can be sent.
     missing = [row for row in missing if not row.target.startswith(ERASED)]
+    # Nor may it be to whoever does not want it, or does not exist.
+    missing = [row for row in missing if not row.suppressed]
     fresh = [row for row in missing if not row.parts_done]
     since = _reached_since(tx, run) if fresh else set()
     wanted = [row for row in fresh if row.target not in since]
@@ -190,7 +200,8 @@ def cancel(
     (run,) = runs
     tx.lanes.touch_run(run.id, at)
     tx.deliveries.move_all(run.id, "cancel", at=at, reason=reason)
-    tx.runs.move(run.id, "cancel", at=at, reason=reason)
+    if tx.runs.move(run.id, "cancel", at=at, reason=reason) is None:
+        raise ConflictError(f"run {run.id} of reminder {name} has just ended")
     campaign_goes_on(tx, run.id, at)
     told = {"reminder": name, "run": run.id, "reason": reason}
     text = f"{name}: run {run.id} cancelled"

@@ -138,6 +138,8 @@ def edit(
     What has fired already goes on as it was: a run has its content, targets and window of its own.
     What is due and has not fired yet is due as before, unless its times are others now.
     """
+    # People first, as everybody does it: behind the fence nobody is waited for any more.
+    tx.contacts.hold(alone=False, adding=instead is not None)
     tx.settings.fence()
     reminder = find(tx, name)
     spec = instead or firing.of_those_left(tx, spec_of(tx, reminder))
@@ -221,6 +223,7 @@ def disable(tx: Tx, name: str, at: Instant) -> Reminder:
 
 def fire(tx: Tx, name: str, providers: Providers, at: Instant, *, key: str | None = None) -> Fired:
     """Now, by hand, beside its own times. Outside its window nothing would go, so it is refused."""
+    tx.contacts.hold(alone=False)
     tx.settings.fence()
     reminder = find(tx, name)
     spec = spec_of(tx, reminder).campaign
