@@ -10,10 +10,10 @@ import pytest
 
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
-from paceline.core.limits import Board, Booked, Breach, Openings, breaches
+from paceline.core.limits import Booked, Breach, Openings, breaches
 from paceline.core.model import Ask, Standing
 from paceline.core.policy import Policy
-from paceline.core.relocating import Line, Relocation, rehoused
+from paceline.core.relocating import Relocation, rehoused
 from paceline.core.repairing import KEEPS_ITS_OWN, relocated
 from paceline.core.slots import Seat
 from paceline.core.usage import Usage
@@ -328,31 +328,6 @@ def test_a_crowd_is_moved_without_going_through_the_same_days_again_and_again(cr
     assert len(found.slots) + len(found.nevers) >= 5_000
     assert asked.call_count < 60_000
     assert breaches(limits, after(booked, found)) == []
-
-
-def test_a_line_joins_stretches_that_leave_no_room() -> None:
-    line = Line(least_us=10, longest_us=0)
-    line.add(100, 0)
-    line.add(119, 0)  # nothing fits in between
-    assert line.free_from(95, 10) == 129
-    assert line.free_from(90, 10) == 90
-    line.add(150, 5)
-    assert line.free_from(95, 10) == 129
-    assert line.free_from(95, 15) == 134
-    assert line.free_from(95, 90) == 140, "as far as there is room"
-    line.shut(130, 200)
-    assert line.free_from(95, 90) == 129
-    assert line.free_from(130, 10) == 200
-    assert line.free_from(130, 50) == 205, "reckoned from the send at 150, which ends at 155"
-
-
-def test_a_board_tells_apart() -> None:
-    board = Board(seat(min_gap="6m"), every(4 * MINUTE, 4))
-    assert [one.key for one in board.paced] == [0, 2]
-    assert [one.key for one in board.offending] == [1, 3]
-
-
-# ---------------------------------------------------------------------- in their order
 
 
 def test_those_that_move_to_an_empty_day_keep_their_order_and_the_gaps_that_were_drawn() -> None:
