@@ -23,6 +23,21 @@ def world_at(tmp_path: Path) -> Callable[[Instant], World]:
     return lambda at: World(f"sqlite:///{tmp_path / 'then.db'}", at)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest) -> Callable[[Callable[[World], None]], None]:
+    """Plays a script on either database."""
+    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
+    url = request.getfixturevalue(name)()
+
+    def play(script: Callable[[World], None]) -> None:
+        async def whole(world: World) -> None:
+            script(world)
+
+        World(url).play(whole)
+
+    return play
+
+
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """For stories of hours and days."""

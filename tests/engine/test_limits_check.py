@@ -33,21 +33,6 @@ COLD = {
 Script = Callable[[World], None]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest) -> Callable[[Script], None]:
-    """Plays a script on either database."""
-    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
-    url = request.getfixturevalue(name)()
-
-    def play(script: Script) -> None:
-        async def whole(world: World) -> None:
-            script(world)
-
-        World(url).play(whole)
-
-    return play
-
-
 def launched(world: World, count: int, name: str = "spring", **spec: Any) -> None:
     world.campaign(count, name=name, launch=False, **spec)
     launching.launch(world.store, name, world.clock.now(), world.providers)

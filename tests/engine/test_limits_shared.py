@@ -30,21 +30,6 @@ TWICE = (Step(DAY, AGAIN), Step(2 * DAY, AGAIN))
 Script = Callable[[World], None]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest) -> Callable[[Script], None]:
-    """Plays a script on either database."""
-    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
-    url = request.getfixturevalue(name)()
-
-    def play(script: Script) -> None:
-        async def whole(world: World) -> None:
-            script(world)
-
-        World(url).play(whole)
-
-    return play
-
-
 def launched(world: World, count: int, name: str = "spring", **spec: Any) -> None:
     world.campaign(count, name=name, launch=False, **spec)
     launching.launch(world.store, name, world.clock.now(), world.providers)
@@ -218,6 +203,10 @@ def test_what_a_pool_has_overdue_takes_today_s_room(calm: None, world: World) ->
         assert (found.count, found.cap, found.offending) == (80, 40, 40)
         fixed(world)
         assert checked(world) == []
+        tightened(world, daily={"message": 10})
+        assert checked(world)[0].offending == 20, "of what is overdue as well"
+        fixed(world)
+        assert checked(world) == []
 
     world.play(script)
 
@@ -358,7 +347,9 @@ def test_what_follows_nobody_takes_nobody_s_place(world: World) -> None:
         world.account(policy={"daily": {"message": 5}})
         launched(world, 5, steps=FOLLOWS)
         suppress(world, "spring-0000")
-        tightened(world, "ann", daily={"message": 4})
+        over = f"UPDATE deliveries SET expires_at = {MONDAY_NINE - 1} WHERE position = 1"
+        sql(world, f"{over} AND step = 1")
+        tightened(world, "ann", daily={"message": 3})
         assert checked(world) == []
 
     world.play(script)
