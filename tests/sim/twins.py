@@ -260,7 +260,7 @@ def a_part_that_failed_is_left_out(patch: pytest.MonkeyPatch) -> None:
 def suppression_is_asked_only_at_the_plan(patch: pytest.MonkeyPatch) -> None:
     guarded = path_sqlite._BEFORE_INTENDING
     start = guarded.index("AND NOT EXISTS")
-    end = guarded.index("d.target)", start) + len("d.target)")
+    end = guarded.index("\n", start)
     patch.setattr(path_sqlite, "_BEFORE_INTENDING", guarded[:start] + guarded[end:])
     patch.setattr(gates.SuppressionGate, "earliest", lambda _, at, *rest: at)
 
