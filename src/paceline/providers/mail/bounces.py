@@ -243,8 +243,13 @@ def _named_by_flufl(incoming: Incoming) -> tuple[set[str], set[str]]:
     from flufl.bounce import all_failures
 
     short = b"\n".join(line[:LONGEST_LINE] for line in incoming.source.split(b"\n"))
+    message = parsed(short)
+    if not incoming.header("X-Failed-Recipients").strip():
+        # Where it is there and empty, older Pythons read an address in it that is none, and that
+        # is taken for all there is to be found.
+        del message["X-Failed-Recipients"]
     try:
-        late, lost = all_failures(parsed(short))
+        late, lost = all_failures(message)
     except Exception:
         # Written for what mail systems say, and not for what anybody may send: whatever it
         # stumbles over is none of the reports it knows.
