@@ -44,14 +44,11 @@ if TYPE_CHECKING:
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer
     from paceline.engine.courier import Courier
+    from paceline.engine.looking import Looker
     from paceline.engine.supervisor import Supervisor
-    from paceline.engine.teller import Teller
-    from paceline.engine.watching import Watcher
     from paceline.providers.postman import HttpPostman
     from paceline.providers.sandbox import FileEffects
 
-    Beside = Teller | Courier | Watcher
-    """What runs beside the lanes, and never in their way."""
 
 log = structlog.get_logger("paceline.app")
 
@@ -242,7 +239,7 @@ async def serve(
             add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
         http = HttpServer(api, bound)
         watcher = Watcher(journal, app.clock, app.providers)
-        tellers: list[Beside] = [teller, watcher, *_couriers(app, journal)]
+        tellers: list[Looker] = [teller, watcher, *_couriers(app, journal)]
         await _run(app, supervisor, tellers, http, stop, serving)
     finally:
         bound.close()
@@ -252,7 +249,7 @@ async def serve(
 async def _run(
     app: App,
     supervisor: Supervisor,
-    tellers: Sequence[Beside],
+    tellers: Sequence[Looker],
     http: HttpServer,
     stop: asyncio.Event,
     serving: Callable[[str], None],
@@ -286,7 +283,7 @@ async def _run(
     log.info("stopped")
 
 
-async def _end_telling(tellers: Sequence[Beside], telling: Sequence[asyncio.Task[None]]) -> None:
+async def _end_telling(tellers: Sequence[Looker], telling: Sequence[asyncio.Task[None]]) -> None:
     """Let what is being told be told, for a moment; a stop is not put off for a slow service."""
     for teller in tellers:
         teller.stop()

@@ -14,15 +14,13 @@ Nothing here can harm sending: whatever fails is logged, and tried again later.
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
-from paceline.core.errors import SchemaMismatch, StoreError
 from paceline.core.events import EventKind
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.webhooks import Webhook, body_of, headers_of
 from paceline.engine import alerts
+from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Event, Hook, Journal, Posted, Postman, Tx, Work
 from paceline.engine.ports.events import POST_WITHIN_US
 
@@ -41,7 +39,7 @@ GONE = 410
 log = structlog.get_logger("paceline.webhooks")
 
 
-class Courier:
+class Courier(Looker):
     """Runs beside the lanes, for one webhook."""
 
     def __init__(
@@ -55,50 +53,19 @@ class Courier:
         secret: str,
         look_every_us: int = LOOK_EVERY_US,
     ) -> None:
+        super().__init__(clock, look_every_us, log.bind(webhook=webhook.name), "events")
         self._journal = journal
-        self._clock = clock
         self._webhook = webhook
         self._postman = postman
         self._instance = instance
         self._secret = secret
-        self._look_every_us = look_every_us
         self._known = False
         self._settled = 0
         """Up to which event none is to come any more."""
         self._lease_ends_us = 0
-        self._signal = asyncio.Event()
-        self._stopping = False
-        self._log = log.bind(webhook=webhook.name)
 
-    def stop(self) -> None:
-        """What is under way is brought to its end; nothing new is begun."""
-        self._stopping = True
-        self._signal.set()
-
-    async def run(self) -> None:
-        try:
-            while not self._stopping:
-                try:
-                    await self.look()
-                except SchemaMismatch:
-                    raise
-                except StoreError as error:
-                    self._log.warning("events cannot be looked for", error=str(error))
-                except Exception:
-                    # A defect of ours, and no reason to stop sending: the next look may do better.
-                    self._log.exception("bringing events failed")
-                await self._rest()
-        finally:
-            await self._postman.close()
-
-    async def _rest(self) -> None:
-        alarm = self._clock.alarm(self._clock.now() + self._look_every_us, self._signal.set)
-        try:
-            await self._signal.wait()
-        finally:
-            alarm.cancel()
-        if not self._stopping:
-            self._signal.clear()
+    async def end(self) -> None:
+        await self._postman.close()
 
     async def look(self) -> int:
         """Bring what there is to bring, unless another process does; how many were taken."""

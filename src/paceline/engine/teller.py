@@ -14,14 +14,12 @@ Nothing here can harm sending: whatever fails is logged, and tried again later.
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
-from paceline.core.errors import SchemaMismatch, StoreError
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine import alerts
 from paceline.engine.alerts import reasons_text
+from paceline.engine.looking import Looker
 from paceline.engine.notice import Notice, notice_of, notice_of_many, spans
 from paceline.engine.ports import Alert, Clock, Journal, Notifier, OpenKind, Tx
 
@@ -38,7 +36,7 @@ LONGEST_RETRY_US = 30 * MINUTE
 log = structlog.get_logger("paceline.alerts")
 
 
-class Teller:
+class Teller(Looker):
     """Runs beside the lanes; without a notifier an alert is told to the log alone."""
 
     def __init__(
@@ -50,41 +48,14 @@ class Teller:
         again_us: int = AGAIN_US,
         look_every_us: int = LOOK_EVERY_US,
     ) -> None:
+        super().__init__(clock, look_every_us, log, "alerts")
         self._journal = journal
-        self._clock = clock
         self._notifier = notifier
         self._again_us = again_us
-        self._look_every_us = look_every_us
         self._logged: dict[int, int] = {}
         """By alert, the count it was last logged with: a try that failed is no news."""
         self._failures = 0
         self._not_before_us = 0
-        self._signal = asyncio.Event()
-        self._stopping = False
-
-    def stop(self) -> None:
-        """What is being told is told to its end; nothing new is begun."""
-        self._stopping = True
-        self._signal.set()
-
-    async def run(self) -> None:
-        while not self._stopping:
-            try:
-                await self.look()
-            except SchemaMismatch:
-                raise
-            except StoreError as error:
-                log.warning("alerts cannot be looked for", error=str(error))
-            except Exception:
-                # A defect of ours, and no reason to stop sending: the next look may do better.
-                log.exception("looking for alerts failed")
-            alarm = self._clock.alarm(self._clock.now() + self._look_every_us, self._signal.set)
-            try:
-                await self._signal.wait()
-            finally:
-                alarm.cancel()
-            if not self._stopping:
-                self._signal.clear()
 
     async def look(self) -> int:
         """Tell whatever there is to tell; how many alerts that were."""
@@ -123,7 +94,7 @@ class Teller:
         if notice is None:
             return 0
         for alert in ours:
-            self._log(alert)
+            self._write_down(alert)
         reached = await self._reach(notice, ours)
         # What happened while it was being told is news again, so the instant is that of before.
         told_at, numbers = now if reached else None, [alert.id for alert in ours]
@@ -143,7 +114,7 @@ class Teller:
             return ours, None
         return ours, notice_of(ours[0]) if len(ours) == 1 else notice_of_many(tx, ours)
 
-    def _log(self, alert: Alert) -> None:
+    def _write_down(self, alert: Alert) -> None:
         """One line for every alert in any case, and one more whenever it is told again."""
         if self._logged.get(alert.id) == alert.count:
             return

@@ -15,12 +15,13 @@ from typing import cast
 
 import structlog
 
-from paceline.core.errors import ProviderError, ProviderRefused, SchemaMismatch, StoreError
+from paceline.core.errors import ProviderError, ProviderRefused, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.engine import alerts
 from paceline.engine.commands import returns
 from paceline.engine.commands.returns import TakenIn
 from paceline.engine.drivers import CLOSE_WITHIN_US, within_time
+from paceline.engine.looking import Looker
 from paceline.engine.ports import Account, Clock, Journal, Mailbox, Mailboxes, News, Providers, Tx
 from paceline.engine.ports.inbox import Watch
 
@@ -36,7 +37,7 @@ TELL_AFTER_US = 15 * MINUTE
 log = structlog.get_logger("paceline.inbox")
 
 
-class Watcher:
+class Watcher(Looker):
     """Runs beside the lanes, for all mailboxes that this process reads."""
 
     def __init__(
@@ -48,35 +49,11 @@ class Watcher:
         look_every_us: int = LOOK_EVERY_US,
         wait_us: int = WAIT_US,
     ) -> None:
+        super().__init__(clock, look_every_us, log, "mailboxes")
         self._journal = journal
-        self._clock = clock
         self._providers = providers
-        self._look_every_us = look_every_us
         self._wait_us = wait_us
         self._reading: dict[int, asyncio.Task[None]] = {}
-        self._signal = asyncio.Event()
-        self._stopping = False
-
-    def stop(self) -> None:
-        """Nothing new is begun; what is being read is given back."""
-        self._stopping = True
-        self._signal.set()
-
-    async def run(self) -> None:
-        try:
-            while not self._stopping:
-                try:
-                    await self.look()
-                except SchemaMismatch:
-                    raise
-                except StoreError as error:
-                    log.warning("mailboxes cannot be looked for", error=str(error))
-                except Exception:
-                    # A defect of ours, and no reason to stop sending: the next look may do better.
-                    log.exception("looking for mailboxes failed")
-                await self._rest()
-        finally:
-            await self._end()
 
     async def look(self) -> None:
         """Begin to read every mailbox that nobody reads."""
@@ -92,16 +69,7 @@ class Watcher:
         offers = getattr(provider, "has_mailbox", None)
         return offers is not None and bool(offers(account.settings))
 
-    async def _rest(self) -> None:
-        alarm = self._clock.alarm(self._clock.now() + self._look_every_us, self._signal.set)
-        try:
-            await self._signal.wait()
-        finally:
-            alarm.cancel()
-        if not self._stopping:
-            self._signal.clear()
-
-    async def _end(self) -> None:
+    async def end(self) -> None:
         reading = list(self._reading.values())
         for task in reading:
             task.cancel()
