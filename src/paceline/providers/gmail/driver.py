@@ -26,6 +26,7 @@ from paceline.providers.gmail.settings import ABLE, GmailSettings, Key
 from paceline.providers.gmail.tokens import Tokens
 from paceline.providers.http import LOST, HttpDriver, Line, told
 from paceline.providers.mail.addresses import domain_of, wire_address
+from paceline.providers.mail.enclosing import files_of
 from paceline.providers.mail.letters import File, Letter, Sender, compose, message_id, too_large
 from paceline.providers.options import is_local
 from paceline.providers.shelf import Shelf
@@ -152,13 +153,9 @@ class GmailDriver(HttpDriver):
         return Outcome(OutcomeKind.ACCEPTED, provider_id=found)
 
     def _letter(self, message: Message) -> Letter | Outcome:
-        files: list[File] = []
-        handles = (() if message.part.media is None else (message.handle or "",)) + message.attached
-        for handle in handles:
-            file = self._files.get(handle)
-            if file is None:
-                return refusal("media-unknown", "the file is not at hand any more")
-            files.append(file)
+        files = files_of(message, self._files)
+        if isinstance(files, Outcome):
+            return files
         now = self._clock.now()
         return compose(self._sender, message, files, now, largest=LARGEST_LETTER)
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.engine.ports import Account, Capabilities, Clock
 from paceline.providers.gmail.settings import ABLE, read_settings
-from paceline.providers.mail.letters import File
+from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.opening import HttpProvider
-from paceline.providers.shelf import Shelf
 
 if TYPE_CHECKING:
     import ssl
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from paceline.providers.http import HttpDriver
 
 NAME = "gmail"
-MOST_KEPT = 200 * 2**20
-"""Bytes of files at hand in memory, for all accounts together."""
 
 
 class GmailProvider(HttpProvider):
@@ -35,7 +32,7 @@ class GmailProvider(HttpProvider):
 
     def __init__(self, clock: Clock, *, timeout: httpx.Timeout | None = None) -> None:
         super().__init__(clock, timeout=timeout)
-        self._files: Shelf[File] = Shelf(MOST_KEPT, lambda file: len(file.content))
+        self._files = new_shelf()
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()

@@ -15,6 +15,7 @@ from paceline.core.outcome import Outcome, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
 from paceline.providers.answers import refusal, shortened
 from paceline.providers.mail.addresses import domain_of, wire_address
+from paceline.providers.mail.enclosing import files_of
 from paceline.providers.mail.letters import File, Letter, Sender, compose, too_large
 from paceline.providers.shelf import Shelf
 from paceline.providers.smtp.line import Access, Line, Offers, Timing, Trouble
@@ -112,13 +113,9 @@ class SmtpDriver:
         return outcome
 
     def _letter(self, message: Message) -> Letter | Outcome:
-        files: list[File] = []
-        handles = (() if message.part.media is None else (message.handle or "",)) + message.attached
-        for handle in handles:
-            file = self._files.get(handle)
-            if file is None:
-                return refusal("media-unknown", "the file is not at hand any more")
-            files.append(file)
+        files = files_of(message, self._files)
+        if isinstance(files, Outcome):
+            return files
         return compose(
             self._sender,
             message,

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Account, Capabilities, Clock, Driver, Mailbox
-from paceline.providers.mail.letters import File
+from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.mail.settings import SECRETS as MAILBOX_SECRETS
-from paceline.providers.shelf import Shelf
 from paceline.providers.smtp.settings import ABLE, SmtpSettings, read_settings
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from paceline.providers.smtp.line import Timing
 
 NAME = "smtp"
-MOST_KEPT = 200 * 2**20
-"""Bytes of files at hand in memory, for all accounts together."""
 
 _STOPS = (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
 
@@ -39,7 +36,7 @@ class SmtpProvider:
     def __init__(self, clock: Clock, *, timing: Timing | None = None) -> None:
         self._clock = clock
         self._timing = timing
-        self._files: Shelf[File] = Shelf(MOST_KEPT, lambda file: len(file.content))
+        self._files = new_shelf()
         self._trust: ssl.SSLContext | None = None
         self._mailboxes: ImapMailboxes | None = None
 
