@@ -16,7 +16,7 @@ from paceline.engine.ports.inbox import Watch
 from paceline.engine.watching import LEASE_US, Watcher
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
-from tests.engine.scenes import change
+from tests.engine.scenes import change, sql
 from tests.engine.world import Process, World
 
 
@@ -248,6 +248,21 @@ def test_an_account_that_was_changed_or_removed_is_read_as_it_is_now(world: Worl
         world.write(lambda tx: tx.accounts.update(1, removed_at=world.clock.now()))
         await world.wait(3 * MINUTE)
         assert post.open_now == 0
+        await reader.stop()
+
+    test(world, scene)
+
+
+def test_whoever_has_lost_a_mailbox_writes_nothing_of_it_any_more(world: World) -> None:
+    async def scene(provider: PostalProvider) -> None:
+        post = provider.posts["ann"]
+        reader = Reader(world, world.process())
+        await world.wait(SECOND)
+        sql(world, "UPDATE watches SET generation = generation + 1, lease_until_at = ?", 2**60)
+        post.put(letter(1))
+        await world.wait(SECOND)
+        assert texts(world) == [] and watch(world).cursor == "0"
+        assert (post.open_now, watch(world).lease_until_at) == (0, 2**60), "it is another's now"
         await reader.stop()
 
     test(world, scene)
