@@ -17,12 +17,8 @@ from paceline.core.instants import Instant
 from paceline.engine.ports.people import Address, Contact
 from paceline.store import blotting
 from paceline.store.base import Cursor, Subject, array, chunks, columns, dump, storable
+from paceline.store.locks import Lock
 from paceline.store.schema import addresses
-
-PEOPLE_KEY = 0x7061_6365_0002
-"""The advisory lock over people: shared by whoever creates deliveries, exclusive to changes."""
-ADDING_KEY = 0x7061_6365_0005
-"""The one of those who create deliveries and make the people known to whom these go."""
 
 CHUNK = 2_000
 
@@ -102,9 +98,11 @@ class Contacts(People):
             shared = "" if alone else "_shared"
             statement = f"SELECT pg_advisory_xact_lock{shared}(%s)"
             self._context.unhurried()
-            self._context.cursor().execute(statement, (PEOPLE_KEY,))
+            self._context.cursor().execute(statement, (int(Lock.PEOPLE),))
             if adding:
-                self._context.cursor().execute("SELECT pg_advisory_xact_lock(%s)", (ADDING_KEY,))
+                self._context.cursor().execute(
+                    "SELECT pg_advisory_xact_lock(%s)", (int(Lock.ADDING),)
+                )
 
     def get(self, contact_id: int) -> Contact:
         found = self.several([contact_id]).get(contact_id)

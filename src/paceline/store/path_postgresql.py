@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import LaneUnit
 from paceline.store.base import Context, Cursor, array, columns, storable
+from paceline.store.locks import Lock
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
     INTENT_NAMES,
@@ -57,7 +58,7 @@ from paceline.store.path import (
 )
 from paceline.store.path_reads import Queries
 from paceline.store.rows import suppressed_by
-from paceline.store.settings import FENCE_KEY, why_stopped
+from paceline.store.settings import why_stopped
 
 
 def _reached_from(source: DeliveryState) -> str:
@@ -70,7 +71,7 @@ def _reached_from(source: DeliveryState) -> str:
 # a campaign that was only planned, until somebody gathers new ones; by them hardly anything is
 # ready, and is best found by reading the whole table, at worst once for every message of a group.
 _FENCE = f"""
-SELECT pg_advisory_xact_lock_shared({FENCE_KEY}), set_config('enable_seqscan', 'off', true),
+SELECT pg_advisory_xact_lock_shared({Lock.FENCE:d}), set_config('enable_seqscan', 'off', true),
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)
 """
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)

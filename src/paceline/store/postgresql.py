@@ -13,11 +13,9 @@ from sqlalchemy.pool import NullPool
 from paceline.store import migrate
 from paceline.store.base import Context
 from paceline.store.failures_postgresql import POSTGRESQL_ERRORS, PostgresqlPlace
+from paceline.store.locks import Lock
 from paceline.store.schema import complete_for_postgresql
 from paceline.store.tx import Transaction
-
-MIGRATION_KEY = 0x7061_6365_0002
-"""The advisory lock under which a database is prepared: by one process, the others wait."""
 
 WIRE = {
     "connect_timeout": "10",
@@ -88,7 +86,7 @@ class PostgresqlStore:
             # Whoever prepares it now, we or another, takes as long as it takes.
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SET LOCAL lock_timeout = 0"))
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_KEY})"))
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({Lock.MIGRATION:d})"))
             # Whoever had the lock before may have done it all.
             if not migrate.is_current(connection, self.place.name):
                 migrate.upgrade(connection)

@@ -9,14 +9,8 @@ from sqlalchemy import select, update
 
 from paceline.core.errors import InputError, StoreError
 from paceline.store.base import Subject, dump, storable
+from paceline.store.locks import Lock
 from paceline.store.schema import CONTROL, settings
-
-FENCE_KEY = 0x7061_6365_0001
-"""The advisory lock of the fence: shared by every group of intents, exclusive to commands.
-
-A lock in memory rather than on the control row: it is fair, so a command is not starved by
-intents that keep coming, and taking it writes nothing.
-"""
 
 
 class Settings(Subject):
@@ -57,7 +51,7 @@ class Settings(Subject):
         if not self._context.postgresql:
             return
         cursor = self._context.cursor()
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (FENCE_KEY,))
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (int(Lock.FENCE),))
         if cursor.fetchone()[0]:
             return
         # To wait while holding rows that those intents may want would be a deadlock. A transaction
@@ -65,7 +59,7 @@ class Settings(Subject):
         cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
         if cursor.fetchone()[0]:
             raise StoreError("the fence must come before the first write of its transaction")
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (FENCE_KEY,))
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (int(Lock.FENCE),))
 
 
 def why_stopped(value: str) -> str | None:
