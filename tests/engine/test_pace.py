@@ -77,6 +77,26 @@ def test_errors_slow_the_pace_by_half_and_their_passing_restores_it(
     assert gaps(called(world)) == [4 * SECOND] * 21 + [6 * SECOND] * 18 + [4 * SECOND] * 20
 
 
+def test_a_campaign_that_is_slowed_has_its_share_beside_one_that_is_not(
+    calm: None, world: World
+) -> None:
+    """Its longer gap begins anew with every message of the other, which must not slip into it."""
+
+    async def script(world: World) -> None:
+        world.account(
+            policy={"spacing": "4s", "adaptive": {"above": "5%", "slow_by": 2}},
+            reject_at=[1],
+            latency="50ms",
+        )
+        world.campaign(10, name="slowed")
+        world.campaign(10, name="other")
+        await finish(world, "slowed", "other")
+
+    world.play(script)
+    whose = [effect.target.split("-")[0] for effect in world.calls()]
+    assert whose == ["slowed", "other"] * 10
+
+
 def test_the_slowed_pace_is_clamped_to_its_bounds(world: World) -> None:
     async def script(world: World) -> None:
         world.account(

@@ -138,3 +138,26 @@ def test_a_second_firing_of_the_same_one_waits_for_a_run_by_its_number(tmp_path:
         assert waits_for(world, "standup") == f"its turn, behind run {first} on ann"
 
     fresh(tmp_path).play(script)
+
+
+def test_one_that_is_slowed_by_its_errors_is_not_overtaken_either(tmp_path: Path) -> None:
+    """The delay that errors stretch is the run's own: one without errors could go in the gap."""
+
+    async def script(world: World) -> None:
+        adaptive = {"above": "5%", "slow_by": 2, "between": "2s..10s"}
+        world.account(
+            policy={"spacing": "4s", "adaptive": adaptive}, reject_at=[3, 13, 23, 33, 43, 53]
+        )
+        remind(world, 60, name="late", window="6-18")
+        remind(world, 20, name="early", window="6-12")
+        process = world.process(poll_us=MINUTE)
+        late = fire(world, "late")
+        await world.wait(2 * MINUTE)
+        fire(world, "early")
+        await world.wait(20 * MINUTE)
+        await process.stop()
+        sent = order(world, late)
+        assert sent == sorted(sent, reverse=True)
+        assert len(sent) == 74
+
+    fresh(tmp_path).play(script)

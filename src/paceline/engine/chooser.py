@@ -87,9 +87,10 @@ class Chooser:
         if now < self._not_before_at:
             return self._not_before_at
         wake_at: Instant | None = None
+        in_turn = True
         for queue in self._memory.agenda.in_turn(now):
             try:
-                verdict = await self._serve(queue, now)
+                verdict = await self._serve(queue, now, in_turn=in_turn)
             except (PacelineError, LaneFailed):
                 raise
             except Exception as error:
@@ -98,6 +99,9 @@ class Chooser:
                 return now
             if isinstance(verdict, Wait):
                 self._memory.waiting_for = self._memory.waiting_for or verdict
+                # Errors stretch the gap of one run only. Whoever slipped into it would have it
+                # begin anew, and the one whose turn it is would never come to send.
+                in_turn = in_turn and verdict.gate not in PACE_GATES
                 # A doubt or a retry may fall due before the gate opens, and waits for no gate.
                 wake_at = earlier(wake_at, queue.expected_at)
                 wake_at = earlier(wake_at, self._wake_for(verdict))
@@ -112,8 +116,9 @@ class Chooser:
             return cap.until_at
         return wake_at
 
-    async def _serve(self, queue: RunQueue, now: Instant) -> Go | Wait | None:
-        """Do one thing for a run, or say what the run waits for; None if nothing is due.
+    async def _serve(self, queue: RunQueue, now: Instant, *, in_turn: bool) -> Go | Wait | None:
+        """Do one thing for a run, or say what the run waits for; None if nothing is due. Nothing
+        is sent of one that is not ``in_turn``.
 
         One thing only: between two of them the lane looks up, at its lease, at a stop, at whatever
         somebody has changed.
@@ -128,6 +133,8 @@ class Chooser:
         called_off = queue.run.state is RunState.CANCELLED or delivery.before not in SENT_OR_NONE
         if called_off or delivery.state is DeliveryState.UNKNOWN:
             return await self._see_to(queue, delivery)
+        if not in_turn:
+            return Wait(None, "turn", "another run goes first")
         content = queue.content_of(delivery)
         ask = queue.ask(delivery, content)
         if memory.usage.holds.newcomers_until_at > now:
@@ -288,13 +295,8 @@ class Chooser:
         await self._write(
             lambda tx: tx.deliveries.move(delivery.id, "skip", at=now, reason=verdict.why)
         )
-        log.info(
-            "skipped",
-            account=account.name,
-            run=run.id,
-            delivery=delivery.id,
-            why=verdict.why,
-        )
+        told = {"run": run.id, "delivery": delivery.id, "why": verdict.why}
+        log.info("skipped", account=account.name, **told)
 
     async def _cancel(self, queue: RunQueue, delivery: Delivery) -> None:
         """A delivery that was under way when its campaign was cancelled, and came back unsent."""
