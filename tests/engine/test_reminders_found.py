@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from paceline.core.errors import InputError
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.states import RunState
 from paceline.engine.commands import accounts, reminders
 from paceline.engine.commands.reassigning import reassign
-from tests.engine.reminding import EIGHT, fresh, remind, runs_of
+from paceline.engine.ports import Capabilities, Group
+from paceline.providers.sandbox import SandboxProvider
+from tests.engine.reminding import EIGHT, POSTER, fresh, groups, remind, runs_of
 from tests.engine.world import World
 
 
@@ -170,9 +178,9 @@ def test_what_came_from_another_account_takes_its_turn_with_its_run(tmp_path: Pa
             world.account(name, preset="whatsapp-established")
         for name in ("one", "two"):
             remind(world, 20, name=name, accounts=["ann", "bea"], window="10-18", at_close="resume")
-        world.write(lambda tx: accounts.pause(tx, "bea", world.clock.now()))
         process = world.process(poll_us=MINUTE)
         await world.wait(HOUR + MINUTE)
+        world.write(lambda tx: accounts.pause(tx, "bea", world.clock.now()))
         world.write(lambda tx: reassign(tx, "one", world.providers, world.clock.now()))
         await world.wait(3 * HOUR)
         await process.stop()
@@ -181,5 +189,91 @@ def test_what_came_from_another_account_takes_its_turn_with_its_run(tmp_path: Pa
         from_ann = [effect for effect in world.sends() if effect.account == "ann"]
         order = [effect.key.split("-")[1] in whose for effect in from_ann]
         assert order == [True] * 20 + [False] * 10
+
+    fresh(tmp_path).play(script)
+
+
+def test_an_account_that_stands_still_is_given_only_what_no_other_can_send(tmp_path: Path) -> None:
+    async def script(world: World) -> None:
+        ann, bea = world.account("ann"), world.account("bea")
+        only_bea, *others = groups(9)
+        now = world.clock.now()
+        here = [Group(target.address, "") for target in others]
+        world.write(lambda tx: tx.groups.put(ann.id, here, now))
+        there = [*here, Group(only_bea.address, "")]
+        world.write(lambda tx: tx.groups.put(bea.id, there, now))
+        world.write(lambda tx: accounts.pause(tx, "bea", now))
+        remind(world, 9, accounts=["ann", "bea"])
+        run = world.write(lambda tx: reminders.fire(tx, "standup", world.providers, now)).run
+        rows = world.read(lambda tx: tx.deliveries.page(run_id=run.id))
+        assert [row.target for row in rows if row.account_id == bea.id] == [only_bea.address]
+        assert len(rows) == 9
+
+    fresh(tmp_path).play(script)
+
+
+def test_one_that_goes_on_in_the_morning_fires_late_in_the_evening(tmp_path: Path) -> None:
+    """It is to fire after its window: the one it is sent in has not closed when the service is
+    back, but the next morning's has when it is back in the evening."""
+
+    async def script(world: World) -> None:
+        world.account(preset="whatsapp-established")
+        remind(world, 3, at="2026-03-02T20:00", at_close="resume")
+        remind(world, 3, name="early", at="2026-03-02T20:00", at_close="resume", window="6-8")
+        await world.wait(25 * HOUR)
+        process = world.process(poll_us=MINUTE)
+        await world.wait(HOUR)
+        await process.stop()
+        assert [run.state for run in runs_of(world)] == [RunState.SUCCESS]
+        assert [run.state for run in runs_of(world, "early")] == [RunState.MISSED]
+
+    fresh(tmp_path).play(script)
+
+
+def test_a_key_used_again_after_closing_time_answers_as_before(tmp_path: Path) -> None:
+    async def script(world: World) -> None:
+        world.account(preset="whatsapp-established")
+        remind(world, 3, cron="0 12 * * *")
+
+        def fire() -> int:
+            now = world.clock.now()
+            return world.write(
+                lambda tx: reminders.fire(tx, "standup", world.providers, now, key="once")
+            ).run.id
+
+        first = fire()
+        await world.wait(12 * HOUR)
+        assert fire() == first
+
+    fresh(tmp_path).play(script)
+
+
+def test_takers_must_be_able_to_send_what_every_run_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the older run says is older than the last edit, and only that one has a picture."""
+
+    async def script(world: World) -> None:
+        world.account("ann", policy={"rate": "1/min"})
+        world.account("bea", latency="51ms")
+        remind(world, 9, parts=[{"text": "look", "media": POSTER}])
+        now = world.clock.now()
+        world.write(lambda tx: reminders.fire(tx, "standup", world.providers, now))
+        said = {"parts": [{"text": "no picture"}]}
+        world.write(lambda tx: reminders.edit(tx, "standup", said, world.providers, now))
+        world.write(lambda tx: reminders.fire(tx, "standup", world.providers, now))
+        whole = SandboxProvider.capabilities_of
+
+        def blind(provider: SandboxProvider, settings: Mapping[str, Any]) -> Capabilities:
+            able = whole(provider, settings)
+            return replace(able, media=False) if settings.get("latency") == "51ms" else able
+
+        monkeypatch.setattr(SandboxProvider, "capabilities_of", blind)
+        with pytest.raises(InputError, match="cannot send media from bea"):
+            world.write(
+                lambda tx: reassign(
+                    tx, "standup", world.providers, now, from_account="ann", to_accounts=["bea"]
+                )
+            )
 
     fresh(tmp_path).play(script)

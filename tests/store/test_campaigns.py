@@ -3,8 +3,8 @@
 import pytest
 
 from paceline.core.errors import ConflictError, NotFoundError
-from paceline.core.states import CAMPAIGN, RUN, CampaignState, RunState
-from paceline.engine.ports import Campaign
+from paceline.core.states import CAMPAIGN, RUN, CampaignState, DeliveryState, RunState
+from paceline.engine.ports import Campaign, Contact
 from tests.store.scene import T0, Scene
 
 CONTENT = [{"kind": "text", "text": "Hi {{ name }}"}]
@@ -87,6 +87,7 @@ def test_a_run_carries_its_campaign_along(scene: Scene) -> None:
         )
         second = tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=T0 + 3)
         assert tx.runs.of_campaign(campaign.id) == [run, second]
+        assert tx.runs.of_campaign(campaign.id, [RunState.RUNNING]) == [second]
         assert tx.runs.get(run.id) == run
         with pytest.raises(NotFoundError, match="run 999999 does not exist"):
             tx.runs.get(999_999)
@@ -112,3 +113,30 @@ def test_a_run_remembers_its_start_its_end_and_its_summary(scene: Scene) -> None
         tx.runs.move(run_id, "retry", at=T0 + 4)
         again = tx.runs.get(run_id)
         assert (again.started_at, again.finished_at, again.summary) == (T0 + 1, None, "")
+
+
+def test_whom_later_runs_of_the_same_campaign_have_reached(scene: Scene) -> None:
+    campaign, other, account_id = _campaign(scene), _campaign(scene, "autumn"), scene.account()
+    with scene.store.write() as tx:
+        earlier, asked, later, latest = (
+            tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=T0).id for _ in range(4)
+        )
+        elsewhere = tx.runs.add(campaign_id=other.id, state=RunState.RUNNING, at=T0).id
+        (person,) = tx.contacts.add([Contact(0, (), {}, "", T0)], T0)
+    for run_id, target, contact_id in (
+        (earlier, "before", None),
+        (asked, "this one", None),
+        (later, "waits", person),
+        (latest, "waits", person),
+        (elsewhere, "another campaign", None),
+    ):
+        scene.delivery(run_id, account_id, target=target, contact_id=contact_id)
+    skipped = scene.delivery(later, account_id, target="skipped")
+    partly = scene.delivery(latest, account_id, target="partly")
+    scene.sql("UPDATE deliveries SET parts_done = 1 WHERE id = :id", id=partly)
+    with scene.store.write() as tx:
+        tx.deliveries.move(skipped, "skip", at=T0, reason="no")
+        tx.deliveries.move(partly, "skip", at=T0, reason="no")
+    with scene.store.read() as tx:
+        found = tx.runs.reached_after(asked, [DeliveryState.SKIPPED])
+    assert sorted(found) == [("partly", None), ("waits", person)]

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 
 from paceline.core.address import guess_kind
 from paceline.core.model import Target
+from paceline.core.states import AccountState
 from paceline.engine.people import Unreachable
 from paceline.engine.ports import Account, Tx
 
 NO_MEMBER = "no account of it is a member of this group"
 NOT_A_MEMBER = "{account} is not a member of this group"
+STANDING_STILL = (AccountState.SUSPENDED, AccountState.PAUSED)
+"""Accounts that go on only when somebody lets them, which may be after the window has closed."""
 ADMINS_ONLY = "only admins may write to this group"
 
 
@@ -38,16 +41,19 @@ class Allotment:
 
 
 def allot(tx: Tx, accounts: Sequence[Account], targets: Sequence[Target]) -> Allotment:
-    """Give every target to an account that can write to it, as evenly as that allows."""
+    """Give every target to an account that can write to it, as evenly as that allows; and to one
+    that stands still only where no other can."""
     groups = [target.address for target in targets if guess_kind(target.address) == "group"]
     numbers = [account.id for account in accounts]
     known = tx.groups.synced_at(numbers) if groups else {}
     members = tx.groups.members(sorted(known), groups) if known else {}
     found = Allotment()
+    going = {account.id for account in accounts if account.state not in STANDING_STILL}
     able = []
     for target in targets:
         is_group = guess_kind(target.address) == "group"
-        able.append(_able(numbers, known, members.get(target.address, {})) if is_group else numbers)
+        can = _able(numbers, known, members.get(target.address, {})) if is_group else numbers
+        able.append([number for number in can if number in going] or can)
     for target, can, owner in zip(targets, able, dealt(able), strict=True):
         if can:
             found.owners.append((target, owner))

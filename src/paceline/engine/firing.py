@@ -85,8 +85,17 @@ def _why_missed(campaign: Campaign, fires_at: Instant, now: Instant) -> str:
     timing = Timing.stored(campaign.settings)
     if now - fires_at <= LATE_US:
         return _CLOSED_SINCE if _closed_since(timing, fires_at, now) else ""
-    _, closes_at = day_of_window(timing.window, fires_at)
-    return "" if now < closes_at else "the service was down until after its window had closed"
+    closed = "the service was down until after its window had closed"
+    return "" if now < _closes_after(timing, fires_at) else closed
+
+
+def _closes_after(timing: Timing, fires_at: Instant) -> Instant:
+    """When the window closes in which it was to be sent. One that goes on the next day, and fires
+    in the evening, has that day's."""
+    if timing.window is None or timing.at_close == "skip":
+        return day_of_window(timing.window, fires_at)[1]
+    opens_at = timing.window.next_open(fires_at)
+    return fires_at if opens_at is None else timing.window.closes_at(opens_at)
 
 
 def _closed_since(timing: Timing, fires_at: Instant, now: Instant) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exists, func, select, update
+from sqlalchemy import Select, bindparam, exists, func, or_, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
@@ -150,9 +150,25 @@ class Runs(Subject):
         row = self._connection.execute(select_runs().where(runs.c.id == run_id)).first()
         return rows.run(rows.found(row, "run", run_id))
 
-    def of_campaign(self, campaign_id: int) -> list_of[Run]:
-        statement = select_runs().where(runs.c.campaign_id == campaign_id).order_by(runs.c.id)
-        return [rows.run(row) for row in self._connection.execute(statement)]
+    def of_campaign(self, campaign_id: int, states: Collection[RunState] = ()) -> list_of[Run]:
+        theirs = select_runs().where(runs.c.campaign_id == campaign_id)
+        if states:
+            theirs = theirs.where(runs.c.state.in_([str(state) for state in states]))
+        return [rows.run(row) for row in self._connection.execute(theirs.order_by(runs.c.id))]
+
+    def reached_after(
+        self, run_id: int, unreached: Collection[DeliveryState]
+    ) -> list_of[tuple[str, int | None]]:
+        this = select(runs.c.campaign_id).where(runs.c.id == run_id).scalar_subquery()
+        later = select(runs.c.id).where(runs.c.campaign_id == this, runs.c.id > run_id)
+        states = [str(state) for state in unreached]
+        statement = (
+            select(deliveries.c.target, deliveries.c.contact_id)
+            .where(deliveries.c.run_id.in_(later))
+            .where(or_(deliveries.c.state.not_in(states), deliveries.c.parts_done > 0))
+            .distinct()
+        )
+        return [(row.target, row.contact_id) for row in self._connection.execute(statement)]
 
     def latest(self, campaign_id: int, limit: int) -> list_of[Run]:
         theirs = select_runs().where(runs.c.campaign_id == campaign_id)

@@ -62,9 +62,9 @@ def reassign(
     # One of its own that was removed takes nothing over, and hinders nobody else.
     own = [found for one in spec.accounts if (found := tx.accounts.find(one)) is not None]
     takers = _takers(tx, name, sources, wanted or own)
-    content = Content.from_list(runs[-1].content)
     for account in takers:
-        check_capabilities(account, spec.action, content, providers)
+        for run in runs:  # each says what the reminder said when it fired
+            check_capabilities(account, spec.action, Content.from_list(run.content), providers)
     done = Reassigned()
     for run in runs:
         for source in sources:

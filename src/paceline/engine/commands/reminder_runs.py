@@ -74,7 +74,7 @@ def deliveries_of(tx: Tx, run_id: int) -> Iterator[Delivery]:
 
 
 def under_way(tx: Tx, reminder: Reminder) -> list[Run]:
-    return [run for run in tx.runs.of_campaign(reminder.campaign_id) if run.state in UNDER_WAY]
+    return tx.runs.of_campaign(reminder.campaign_id, UNDER_WAY)
 
 
 def fire_rest(
@@ -94,11 +94,11 @@ def fire_rest(
     reminder = find(tx, name)
     campaign = tx.campaigns.get(reminder.campaign_id)
     spec = CampaignSpec.stored(campaign.name, campaign.content, campaign.settings)
-    refuse_shut(campaign, reminder, spec, at)
     senders = [find_account(tx, one).name for one in dict.fromkeys(from_accounts)]
     done: list[Rest] = []
 
     def make() -> int:
+        refuse_shut(campaign, reminder, spec, at)
         run = run_of(tx, name, run_id)
         if run.campaign_id != reminder.campaign_id:
             # Who got it since could not be told: what this one sends is not that one's.
@@ -145,23 +145,18 @@ def _left_of(tx: Tx, run: Run) -> _Left:
     # Nor may it be to whoever does not want it, or does not exist.
     missing = [row for row in missing if not row.suppressed]
     fresh = [row for row in missing if not row.parts_done]
-    since = _reached_since(tx, run) if fresh else set()
-    wanted = [row for row in fresh if row.target not in since]
+    # Asked for twice, or a day later, nobody gets the same again, by no address of theirs.
+    since = tx.runs.reached_after(run.id, UNDELIVERED) if fresh else []
+    targets_since = {target for target, _ in since}
+    people_since = {contact_id for _, contact_id in since if contact_id is not None}
+    wanted = [
+        row
+        for row in fresh
+        if row.target not in targets_since and row.contact_id not in people_since
+    ]
     wanted.sort(key=lambda row: row.position)
     targets = [Target(row.target, row.fields, row.contact_id) for row in wanted]
     return _Left(targets, len(missing) - len(fresh), len(fresh) - len(targets))
-
-
-def _reached_since(tx: Tx, run: Run) -> set[str]:
-    """Whoever got what the reminder says in a later run, may have got it, or is about to: asked for
-    twice, or a day later, nobody gets the same again."""
-    return {
-        row.target
-        for other in tx.runs.of_campaign(run.campaign_id)
-        if other.id > run.id
-        for row in deliveries_of(tx, other.id)
-        if row.state not in UNDELIVERED or row.parts_done
-    }
 
 
 def _nothing_left(run: Run, left: _Left) -> str:

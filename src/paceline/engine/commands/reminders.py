@@ -228,10 +228,10 @@ def fire(tx: Tx, name: str, providers: Providers, at: Instant, *, key: str | Non
     reminder = find(tx, name)
     spec = spec_of(tx, reminder).campaign
     campaign = tx.campaigns.get(reminder.campaign_id)
-    refuse_shut(campaign, reminder, spec, at)
     unreachable: list[Unreachable] = []
 
     def make() -> int:
+        refuse_shut(campaign, reminder, spec, at)
         prepared = firing.prepare(tx, reminder, spec, providers)
         fired = firing.begin(tx, campaign, prepared, at)
         unreachable.extend(fired.unreachable)
@@ -275,7 +275,7 @@ def remove(tx: Tx, name: str, at: Instant) -> None:
     """It is gone, and its name is free. What it has sent stays, under the numbers of its runs."""
     tx.settings.fence()
     reminder = find(tx, name)
-    going = [run for run in tx.runs.of_campaign(reminder.campaign_id) if run.state in _GOING]
+    going = tx.runs.of_campaign(reminder.campaign_id, _GOING)
     if going:
         raise ConflictError(
             f"run {going[-1].id} of reminder {name} is under way",

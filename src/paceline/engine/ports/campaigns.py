@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from paceline.core.instants import Instant
@@ -62,7 +62,9 @@ class Runs(Protocol):
 
     def get(self, run_id: int) -> Run: ...
 
-    def of_campaign(self, campaign_id: int) -> list[Run]: ...
+    def of_campaign(self, campaign_id: int, states: Collection[RunState] = ()) -> list[Run]:
+        """All of its runs, or those in some states, the oldest first."""
+        ...
 
     def latest(self, campaign_id: int, limit: int) -> list[Run]:
         """The latest of them, the latest first."""
@@ -81,6 +83,13 @@ class Runs(Protocol):
         ...
 
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
+
+    def reached_after(
+        self, run_id: int, unreached: Collection[DeliveryState]
+    ) -> list[tuple[str, int | None]]:
+        """Everybody to whom something of the campaign's later runs went, or is about to, with the
+        person's number: all but those whose deliveries ended in these states with no part seen."""
+        ...
 
     def last_fired_for(self, campaign_id: int) -> Instant:
         """The latest time for which a reminder has fired, or was missed; 0 where there is none."""
