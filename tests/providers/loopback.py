@@ -7,6 +7,7 @@ hanging up before or after it was read.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import struct
@@ -176,6 +177,14 @@ class _Server(ThreadingHTTPServer):
         failure = sys.exception()
         if not isinstance(failure, ConnectionError):
             self.fake.failures.append(repr(failure))
+
+
+def abort(transport: asyncio.BaseTransport) -> None:
+    """Cut a connection off. One that is encrypted and gone already has nothing left to abort, and
+    fails to say so."""
+    assert isinstance(transport, asyncio.WriteTransport)
+    if not transport.is_closing():
+        transport.abort()
 
 
 def _hang_up(connection: socket.socket) -> None:

@@ -28,6 +28,7 @@ from pymap.user import Passwords, UserMetadata
 from pysasl.hashing import BuiltinHash
 
 from paceline.providers.mail.settings import Access
+from tests.providers.loopback import abort
 
 USER = "anna@shop.example"
 OTHER = "ben@shop.example"
@@ -144,7 +145,7 @@ class ImapServer:
 
         async def drop() -> None:
             for writer in self.connections.values():
-                _abort(writer)
+                abort(writer.transport)
 
         self.do(drop())
 
@@ -166,12 +167,6 @@ class ImapServer:
             inbox._uid_validity += 1
 
         self.do(change())
-
-
-def _abort(writer: asyncio.StreamWriter) -> None:
-    # One that is encrypted and gone already has nothing left to abort, and fails to say so.
-    if not writer.transport.is_closing():
-        writer.transport.abort()
 
 
 class _Connection(IMAPConnection):
@@ -206,7 +201,7 @@ class _Connection(IMAPConnection):
             await super().readline()
             self.writer.write(f"{tag} OK done\r\n".encode())
         elif step.drops:
-            _abort(self.writer)
+            abort(self.writer.transport)
         elif step.hangs:
             await self.reader.read()
         else:
@@ -267,7 +262,7 @@ async def _serve(
         ready.set()
         await over.wait()
         for writer in fake.connections.values():
-            _abort(writer)
+            abort(writer.transport)
 
 
 @contextmanager

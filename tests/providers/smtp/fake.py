@@ -29,6 +29,8 @@ from aiosmtpd.smtp import (
     TLSSetupException,
 )
 
+from tests.providers.loopback import abort
+
 # Its library writes down what it hears, passwords and all.
 logging.getLogger("mail.log").disabled = True
 
@@ -160,7 +162,7 @@ class _Smtp(SMTP):
             await asyncio.Event().wait()
         if step.drops:
             assert self.transport is not None
-            self.transport.abort()
+            abort(self.transport)
             return True
         if step.cuts:
             assert isinstance(self.transport, asyncio.WriteTransport)
@@ -297,7 +299,7 @@ def running(
         server.close()
         for one in opened:
             if one.transport is not None:
-                one.transport.abort()
+                abort(one.transport)
         for task in asyncio.all_tasks():
             if task is not asyncio.current_task():
                 task.cancel()
