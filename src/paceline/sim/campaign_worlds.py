@@ -62,6 +62,7 @@ def office(rng: random.Random, faults: Faults) -> World:
         park_after_us=10 * SECOND,
         orders_us=5 * HOUR,
         thorough=True,
+        rests=True,
     )
 
 
@@ -120,6 +121,7 @@ def pool(rng: random.Random, faults: Faults) -> World:
         poll_us=40 * SECOND,
         drastic=rng.random() < 0.5,
         thorough=True,
+        rests=True,
     )
 
 
@@ -165,6 +167,7 @@ def sequel(rng: random.Random, faults: Faults) -> World:
         poll_us=20 * SECOND,
         drastic=rng.random() < 0.3,
         thorough=True,
+        rests=True,
     )
 
 

@@ -156,6 +156,7 @@ def groups(rng: random.Random, faults: Faults) -> World:
         mailings=(reminder,),
         processes=rng.randint(1, 3),
         fleet=rng.random() < 0.5,
+        rests=True,
     )
 
 
@@ -215,6 +216,7 @@ def caps(rng: random.Random, faults: Faults) -> World:
         processes=rng.randint(1, 2),
         fleet=rng.random() < 0.5,
         poll_us=30 * SECOND,
+        rests=True,
     )
 
 
@@ -271,6 +273,7 @@ def gallery(rng: random.Random, faults: Faults) -> World:
         mailings=(Mailing("pictures", names, rng.randint(20, 40), parts=parts),),
         processes=rng.randint(1, 3),
         fleet=rng.random() < 0.5,
+        rests=True,
     )
 
 
@@ -319,6 +322,7 @@ def moods(rng: random.Random, faults: Faults) -> World:
         fleet=rng.random() < 0.5,
         poll_us=5 * SECOND,
         drastic=rng.random() < 0.5,
+        rests=True,
     )
 
 
@@ -364,4 +368,5 @@ def people(rng: random.Random, faults: Faults) -> World:
         fleet=rng.random() < 0.5,
         poll_us=MINUTE,
         drastic=rng.random() < 0.5,
+        rests=True,
     )
