@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import postgres
+from paceline.store import migrate
+from tests import postgres, prepared
 
 # Examples may take as long as they need, because a busy host is not a defect. In continuous
 # integration they are always the same ones, so that a change is only ever failed by itself.
@@ -30,6 +31,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores, for whenever one of them waits."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quickly_prepared() -> Iterator[None]:
+    """Only the first database of a kind is prepared step by step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "upgrade", prepared.prepare)
+        yield
+
+
+@pytest.fixture
+def real_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of just that."""
+    monkeypatch.setattr(migrate, "upgrade", prepared.prepare_for_real)
 
 
 @pytest.fixture(scope="session")

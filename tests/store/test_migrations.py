@@ -18,6 +18,8 @@ from paceline.store.database import open_store
 from paceline.store.schema import METADATA
 from tests.store.scene import Ticker
 
+pytestmark = pytest.mark.usefixtures("real_preparation")
+
 SQLITE_SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 POSTGRESQL_SHAPE = """
 SELECT 'column', table_name || '.' || column_name, data_type, is_nullable

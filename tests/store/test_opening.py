@@ -24,6 +24,8 @@ from paceline.engine.ports import Tx
 from paceline.store.database import open_store
 from tests.store.scene import T0, Ticker
 
+pytestmark = pytest.mark.usefixtures("real_preparation")
+
 OPENER = """
 import sys
 from paceline.store.database import open_store
