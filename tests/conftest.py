@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from paceline.store import migrate
+from paceline.store.database import open_store
 from tests import postgres, prepared
 
 # Examples may take as long as they need, because a busy host is not a defect. In continuous
@@ -34,17 +35,20 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quickly_prepared() -> Iterator[None]:
-    """Only the first database of a kind is prepared step by step."""
+def hasty_databases() -> Iterator[None]:
+    """Only the first database of a kind is prepared step by step; and none of those that tests open
+    themselves waits for the disk, for no machine loses its power here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "upgrade", prepared.prepare)
+        patch.setitem(open_store.__kwdefaults__, "durable", False)
         yield
 
 
 @pytest.fixture
-def real_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+def real_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of just that."""
     monkeypatch.setattr(migrate, "upgrade", prepared.prepare_for_real)
+    monkeypatch.setitem(open_store.__kwdefaults__, "durable", True)
 
 
 @pytest.fixture(scope="session")

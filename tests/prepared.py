@@ -3,7 +3,7 @@
 Preparing a database takes alembic a tenth of a second, and a suite of thousands of tests needs as
 many of them. The first of each kind in a process is prepared for real, and the statements that made
 it are noted; the others get the same ones at once. Tests of the preparation itself ask for
-``real_preparation``.
+``real_databases``.
 """
 
 from __future__ import annotations

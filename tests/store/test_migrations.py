@@ -18,7 +18,7 @@ from paceline.store.database import open_store
 from paceline.store.schema import METADATA
 from tests.store.scene import Ticker
 
-pytestmark = pytest.mark.usefixtures("real_preparation")
+pytestmark = pytest.mark.usefixtures("real_databases")
 
 SQLITE_SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 POSTGRESQL_SHAPE = """

@@ -24,7 +24,7 @@ from paceline.engine.ports import Tx
 from paceline.store.database import open_store
 from tests.store.scene import T0, Ticker
 
-pytestmark = pytest.mark.usefixtures("real_preparation")
+pytestmark = pytest.mark.usefixtures("real_databases")
 
 OPENER = """
 import sys
