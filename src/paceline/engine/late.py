@@ -65,6 +65,7 @@ ASK_AGAIN_US = 10 * MINUTE
 """A doubt whose call has not ended is looked into so often at least: the call may end any time."""
 
 NOT_ENDED = "its call has not ended"
+MAY_LIVE = "its call may not have ended"
 
 log = structlog.get_logger("paceline.late")
 
@@ -204,6 +205,13 @@ def _move_ahead(tx: Tx, late: LateCall, now: Instant) -> None:
 def not_ended(reason: str) -> str:
     """The reason of a doubt that has to wait for its call, told once."""
     return reason if NOT_ENDED in reason else f"{reason}; {NOT_ENDED}"
+
+
+def waited_for(reason: str) -> str:
+    """The same where whoever made the call has been given the time to say that it lives."""
+    if NOT_ENDED not in reason:
+        return reason
+    return reason.replace(f"; {MAY_LIVE}", "").replace(NOT_ENDED, MAY_LIVE)
 
 
 async def _settle(late: LateCall, outcome: Outcome, journal: Journal, clock: Clock) -> None:

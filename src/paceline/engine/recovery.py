@@ -24,7 +24,7 @@ from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
-from paceline.engine.late import ASK_AGAIN_US, HOLD_US, NOT_ENDED, not_ended
+from paceline.engine.late import ASK_AGAIN_US, HOLD_US, NOT_ENDED, not_ended, waited_for
 from paceline.engine.memory import LaneMemory, Stranded, policy_from
 from paceline.engine.ports import (
     Capabilities,
@@ -191,6 +191,7 @@ async def resolve(
     if NOT_ENDED in delivery.reason:
         # When it was written down its call lived on, perhaps in a process that has lost the lane
         # and not its life: as long as it lives it moves the doubt ahead, so we give it the time.
+        # Once: what is kept for that says so, or every lane that is parked meanwhile began anew.
         over_at = max(over_at, memory.began_at + HOLD_US)
     certain = context.clock.now() >= over_at and not living
     if capabilities.finds:
@@ -298,7 +299,7 @@ class _Doubt:
 
     async def keep(self, ask_at: Instant | None, *, living: bool) -> Resolution:
         delivery = self._delivery
-        reason = not_ended(delivery.reason) if living else delivery.reason
+        reason = (not_ended if living else waited_for)(delivery.reason)
         if ask_at is None:
             reason = f"{reason}; held for a person"
         return await self._end(
