@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -40,7 +41,7 @@ def hasty_databases() -> Iterator[None]:
     themselves waits for the disk, for no machine loses its power here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "upgrade", prepared.prepare)
-        patch.setitem(open_store.__kwdefaults__, "durable", False)
+        patch.setitem(_defaults(), "durable", False)
         yield
 
 
@@ -48,7 +49,12 @@ def hasty_databases() -> Iterator[None]:
 def real_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of just that."""
     monkeypatch.setattr(migrate, "upgrade", prepared.prepare_for_real)
-    monkeypatch.setitem(open_store.__kwdefaults__, "durable", True)
+    monkeypatch.setitem(_defaults(), "durable", True)
+
+
+def _defaults() -> dict[str, Any]:
+    assert open_store.__kwdefaults__ is not None
+    return open_store.__kwdefaults__
 
 
 @pytest.fixture(scope="session")
