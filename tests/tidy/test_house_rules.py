@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -25,7 +26,9 @@ def files(*folders: str) -> Iterator[Path]:
                 yield path
 
 
+@lru_cache(maxsize=1)
 def sources(folder: Path) -> list[Source]:
+    """Read and parsed once for all rules."""
     return [Source.read(folder, path) for path in files(str(folder)) if path.suffix == ".py"]
 
 
