@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 
 import structlog
@@ -19,6 +20,7 @@ from paceline.core.instants import iso
 # What urllib3 says on "debug" has the tokens of webhooks in it.
 _TALKATIVE = ("alembic", "asyncio", "httpx", "urllib3", "uvicorn")
 _OURS = "paceline"
+_HOOK = re.compile(r"(/hooks/[^/\s]+/)[^/\s?\"']+")
 _FIRST = ("timestamp", "level", "logger", "event")
 
 
@@ -41,6 +43,7 @@ def configure(level: str = "info", style: str = "console") -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _readable_instants,
+        _without_hooks,
     ]
     structlog.configure(
         processors=[
@@ -77,6 +80,7 @@ def _rendering(style: str) -> list[Processor]:
     if style == "json":
         return [
             structlog.processors.format_exc_info,
+            _without_hooks,
             _in_order,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
@@ -100,4 +104,12 @@ def _readable_instants(_: WrappedLogger, __: str, event: EventDict) -> EventDict
     for key, value in event.items():
         if key.endswith("_at") and type(value) is int:
             event[key] = iso(value)
+    return event
+
+
+def _without_hooks(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """The addresses that providers report to end in a secret, and anybody may log an address."""
+    for key, value in event.items():
+        if isinstance(value, str) and "/hooks/" in value:
+            event[key] = _HOOK.sub(r"\1(secret)", value)
     return event

@@ -1,8 +1,23 @@
 """What the tests of several providers share."""
 
+from collections.abc import Iterator
+from functools import cache
+
 import pytest
 
 from paceline.core.instants import MILLISECOND, MINUTE
+from paceline.providers import http
+from paceline.providers.opening import HttpProvider
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trusted_once() -> Iterator[None]:
+    """Whom to trust is read once for all tests: most of them make a provider of their own, and
+    reading it takes longer than all that they do. Not for mail, where accounts trust others."""
+    certificates = cache(http.certificates)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(HttpProvider, "_certificates", lambda provider: certificates())
+        yield
 
 
 @pytest.fixture

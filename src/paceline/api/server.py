@@ -57,7 +57,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        return socket.create_server((str(address[0]), port), family=family)
+        bound = socket.create_server((str(address[0]), port), family=family)
+        # Every connection has it from here. Without it an answer that is written in two pieces is
+        # held back until the first was acknowledged, which takes 40 ms.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
     except socket.gaierror:
         raise InputError(f"{host!r} is no host of this machine", key="host") from None
     except OSError as error:

@@ -13,11 +13,13 @@ import structlog
 
 from paceline.core.errors import InputError
 from paceline.core.model import Content, Part
+from paceline.core.names import Names
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.media import Handles
+from paceline.engine.naming import ensure_names, names_of
 from paceline.engine.ports import Account, Delivery, Message, Thread, Tx
 from paceline.engine.settling import Flight
 
@@ -31,6 +33,7 @@ class Desk:
         self._account = account
         self._driver = driver
         self._context = context
+        self._names: Names | None = None
         self.handles = Handles(account, driver, context.journal, context.clock)
 
     async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
@@ -52,6 +55,9 @@ class Desk:
         able = self._driver.capabilities
         if able.unsubscribes:
             message = message._replace(unsubscribe=self._link(flight))
+        if able.returns:
+            names = await self._names_here()
+            message = message._replace(signed_name=names.of(delivery.id, flight.part))
         if able.threads and delivery.step > 1:
             message = message._replace(thread=await self._thread(flight))
         if able.resolves:
@@ -64,6 +70,15 @@ class Desk:
         if links is None or flight.ask.reply:
             return ""
         return links.of(delivery.id)
+
+    async def _names_here(self) -> Names:
+        if self._names is None:
+            journal = self._context.journal
+            found = await journal.read(names_of)
+            if found is None:
+                found = await journal.write(ensure_names, alone=True)
+            self._names = found
+        return self._names
 
     async def _thread(self, flight: Flight) -> Thread:
         """What the person got before, by the names that the provider was told for it."""

@@ -17,6 +17,7 @@ from paceline.engine.ports import (
     Driver,
     Group,
     Grouped,
+    Mailboxes,
     Providers,
     Remarking,
     Tx,
@@ -64,6 +65,7 @@ async def check(account: Account, providers: Providers) -> Visited:
         remark = driver.remark if isinstance(driver, Remarking) else ""
         advice = await _advice(driver)
         await within_time(driver.close(), CLOSE_WITHIN_US)
+        advice += await _mailbox(account, providers)
     except PacelineError as error:
         # Whoever asks has named the account, and is told of it alone.
         return Visited(False, str(error).removeprefix(f"{account.name}: "))
@@ -80,6 +82,25 @@ async def _advice(driver: Driver) -> list[str]:
         return await within_time(driver.advise(), ADVISE_WITHIN_US)
     except TimeoutError:
         return []
+
+
+async def _mailbox(account: Account, providers: Providers) -> list[str]:
+    """Whether what comes to the account can be read, where its provider could read it."""
+    provider = providers.get(account.provider)
+    if not hasattr(provider, "has_mailbox"):
+        return []
+    mailboxes = cast("Mailboxes", provider)
+    if not mailboxes.has_mailbox(account.settings):
+        return ["mailbox: not watched; bounces and answers that come to it are not noticed"]
+    try:
+        opening = mailboxes.open_mailbox(providers.unsealed(account))
+        mailbox = await within_time(opening, OPEN_WITHIN_US)
+        await within_time(mailbox.close(), CLOSE_WITHIN_US)
+    except ProviderError as error:
+        return [f"mailbox: it cannot be read: {str(error).removeprefix(f'{account.name}: ')}"]
+    except TimeoutError:
+        return ["mailbox: it cannot be read: no answer in time"]
+    return ["mailbox: it can be read"]
 
 
 async def groups(account: Account, providers: Providers) -> list[Group]:

@@ -50,6 +50,11 @@ def every_driver(
 
         return WassengerProvider(clock)
 
+    def wati() -> Provider:
+        from paceline.providers.wati import WatiProvider
+
+        return WatiProvider(clock)
+
     def whatsapp() -> Provider:
         from paceline.providers.whatsapp.provider import WhatsAppProvider
 
@@ -60,5 +65,5 @@ def every_driver(
 
         return WhatsAppCloudProvider(clock)
 
-    makers = (gmail, sandbox, smtp, unipile, waha, wassenger, whatsapp, whatsapp_cloud)
+    makers = (gmail, sandbox, smtp, unipile, waha, wassenger, wati, whatsapp, whatsapp_cloud)
     return Registry(late={make.__name__: make for make in makers}, vault=vault)

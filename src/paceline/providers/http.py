@@ -116,13 +116,13 @@ class Line:
             # The library's own error holds the request, and with it the key.
             raise ProviderError(reason) from None
 
-    async def call(self, method: str, path: str, **what: Any) -> Answer:
+    async def call(self, method: str, path: str, *, most: int | None = None, **what: Any) -> Answer:
         """One request, and as much of its answer as anybody can need."""
         async with self._client.stream(method, path, **what) as response:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > MOST_BODY:
+                if len(body) > (most or MOST_BODY):
                     break
         return Answer(response.status_code, dict(response.headers), bytes(body))
 

@@ -20,8 +20,9 @@ from paceline.core.nearest import did_you_mean
 
 FROM_ENVIRONMENT = "env:"
 
-_WORD = re.compile(r"[\x21-\x7e]{1,512}")
-"""What fits into a header and a form alike."""
+_WORD = re.compile(r"[\x21-\x7e]{1,4096}")
+"""What fits into a header and a form alike; some tokens hold all that is known of their owner."""
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HOST = re.compile(r"[a-z0-9._-]{1,253}|[0-9a-f:.]{2,45}")
 
 M = TypeVar("M", bound=BaseModel)
@@ -42,8 +43,21 @@ def read_word(raw: Any) -> str:
     return text
 
 
+def _read_optional_word(raw: Any) -> str | None:
+    return None if raw is None else read_word(raw)
+
+
+def _read_header(raw: Any) -> str:
+    text = read_text(raw)
+    if not _HEADER.fullmatch(text):
+        raise ValueError(f"{text!r} is not the name of a header")
+    return text
+
+
 Word = Annotated[str, BeforeValidator(read_word)]
 """One word of plain characters: a key, an id."""
+OptionalWord = Annotated[str | None, BeforeValidator(_read_optional_word)]
+HeaderName = Annotated[str, BeforeValidator(_read_header)]
 
 
 def read_address(raw: Any, like: str) -> tuple[str, str]:

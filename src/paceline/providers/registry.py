@@ -56,6 +56,9 @@ class Registry:
     def names(self) -> list[str]:
         return sorted(self._by_name.keys() | self._late.keys())
 
+    def vault(self) -> Vault:
+        return _Unsealed() if self._vault is None else self._vault
+
     # Without a vault nothing is stored for longer than a test or a simulation takes.
 
     def sealed(self, provider: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,3 +81,16 @@ class Registry:
             or (secrets.is_sealed(value) and not self._vault.is_current(value))
             for key, value in account.settings.items()
         )
+
+
+class _Unsealed:
+    """Keeps what it is given as it is."""
+
+    def seal(self, text: str, about: str) -> str:
+        return text
+
+    def unseal(self, sealed: str, about: str) -> str:
+        return sealed
+
+    def is_current(self, sealed: str) -> bool:
+        return True

@@ -141,6 +141,14 @@ class Reports:
     """Handshakes, each with the answer it is to get."""
     names_ours: bool = True
     """Whether a receipt says our own name of the message, and not only the provider's."""
+    states: frozenset[str] = frozenset({"sent", "delivered", "read", "failed"})
+    """How far of our own messages it reports."""
+    groups: bool = True
+    """Whether it reports what is said in groups."""
+    standings: bool = True
+    """Whether it reports how the account stands."""
+    enclose: Callable[[str, Mapping[str, Any], Any], Any] = lambda way, settings, body: body
+    """The body of a report, by the way in which it is proved: some have the proof in it."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tests.providers.conformance import (
     unipile,
     waha,
     wassenger,
+    wati,
     whatsapp,
     whatsapp_cloud,
 )
@@ -19,3 +20,4 @@ CASES += whatsapp_cloud.CASES
 CASES += waha.CASES
 CASES += smtp.CASES
 CASES += gmail.CASES
+CASES += wati.CASES

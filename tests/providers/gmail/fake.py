@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from paceline.core.instants import SECOND
 from paceline.engine.clock import SystemClock
+from tests.providers.gmail.post import Post
 from tests.providers.loopback import JSON, Call, Fake, Scripted, said
 
 MAILBOX = "anna@example.com"
@@ -158,6 +159,10 @@ class FakeGmail(Fake):
         self.sent: list[Taken] = []
         self.lags = False
         """Whether a search does not show yet what went out."""
+        self.box = Post()
+        """What came to the mailbox."""
+        self.soon: dict[str, list[Scripted]] = {}
+        """Answers to the next calls that ask for something, by path."""
         self.tokens: dict[str, set[str]] = {}
         """The tokens that are good, with their scopes."""
         self.issued: list[str] = []
@@ -193,6 +198,8 @@ class FakeGmail(Fake):
             if call.path in SENDS and call.method == "POST":
                 return self._take(call)
             scopes = self._let_in(call)
+            if self.soon.get(call.path):
+                return self.soon[call.path].pop(0)
             if call.path in self.answers:
                 return self.answers[call.path]
             if READ_SCOPE not in scopes:
@@ -288,14 +295,17 @@ class FakeGmail(Fake):
         if call.method != "GET":
             raise Refused(error(404, "notFound", "Requested entity was not found."))
         if call.path == f"{USER}/profile":
-            counts = {"messagesTotal": len(self.sent), "threadsTotal": 1, "historyId": "7"}
-            return said(200, {"emailAddress": MAILBOX, **counts})
+            counts = {"messagesTotal": len(self.sent), "threadsTotal": 1}
+            return said(200, {"emailAddress": MAILBOX, "historyId": self.box.history_id, **counts})
         alias = unquote(call.path).removeprefix(f"{USER}/settings/sendAs/")
         if alias in self.aliases:
             status = self.aliases[alias]
             return said(200, {"sendAsEmail": alias, "verificationStatus": status})
-        if call.path == f"{USER}/messages":
+        if call.path == f"{USER}/messages" and "labelIds" not in call.query:
             return self._search(call)
+        told = self.box.tell(call.path.removeprefix(f"{USER}/"), call.query)
+        if told is not None:
+            return said(200, told)
         raise Refused(error(404, "notFound", "Requested entity was not found."))
 
     def _search(self, call: Call) -> Scripted:

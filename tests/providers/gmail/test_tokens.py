@@ -12,7 +12,7 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Driver
 from paceline.providers.answers import Answer
 from paceline.providers.gmail import GmailProvider, tokens
-from paceline.providers.gmail.errors import TOKEN_ERRORS, no_token
+from paceline.providers.gmail.errors import NOT_DELEGATED, TOKEN_ERRORS, no_token
 from tests.providers.gmail import fake as fakes
 from tests.providers.gmail.fake import EMAIL, MAILBOX, SENDS, STALE, FakeGmail
 from tests.providers.gmail.stage import letter, nothing, play, send
@@ -97,7 +97,7 @@ def test_a_token_that_gmail_does_not_know_is_replaced_once(fake: FakeGmail) -> N
 
 def test_a_late_refusal_of_an_old_token_does_not_cost_the_new_one(fake: FakeGmail) -> None:
     async def scene(driver: Driver) -> None:
-        kept = driver._tokens  # type: ignore[attr-defined]
+        kept = driver._api._tokens  # type: ignore[attr-defined]
         first = await kept.get()
         kept.discard(first)
         second = await kept.get()
@@ -149,6 +149,8 @@ def refreshed(fake: FakeGmail, *answers: Scripted) -> Outcome:
 def test_every_refusal_of_a_token_means_what_the_table_says(fake: FakeGmail, row: Any) -> None:
     outcome = refreshed(fake, fakes.no_token(row.status, row.code, "Told in detail."))
     reason = f"no token from Google: {row.code}: Told in detail."
+    if row.code in NOT_DELEGATED:
+        reason = f"{reason[:-1]}; delegate {fakes.SEND_SCOPE},{fakes.READ_SCOPE}"
     assert outcome == Outcome(row.kind, reason, row.code)
     assert row.kind in (K.UNAUTHORISED, K.UNAVAILABLE), "nothing was sent, so nothing is in doubt"
     assert not fake.sent

@@ -70,7 +70,10 @@ def _in_pieces(text: str) -> str:
 
 
 def told(
-    monkeypatch: pytest.MonkeyPatch, records: dict[str, list[str]], selector: str = "s1"
+    monkeypatch: pytest.MonkeyPatch,
+    records: dict[str, list[str]],
+    selector: str = "s1",
+    envelope: str = "",
 ) -> list[str]:
     with serving(records) as port:
 
@@ -80,7 +83,7 @@ def told(
             return resolver
 
         monkeypatch.setattr(mail_dns, "make_resolver", local)
-        return asyncio.run(advice("shop.example", selector))
+        return asyncio.run(advice("shop.example", selector, envelope))
 
 
 def test_a_domain_that_says_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +123,34 @@ def test_what_is_wrong_is_said(
 ) -> None:
     (line,) = [one for one in told(monkeypatch, {**GOOD, name: texts}) if words in one]
     assert line
+
+
+@pytest.mark.parametrize(
+    ("envelope", "spf"),
+    [
+        ("shop.example", "SPF: v=spf1 include:_spf.example ~all"),
+        ("back.shop.example", "SPF: v=spf1 ip4:192.0.2.1 -all"),
+        (
+            "mail.example",
+            "SPF: v=spf1 a -all; that is of mail.example, which letters come back to, "
+            "so for DMARC only DKIM counts",
+        ),
+    ],
+)
+def test_where_letters_come_back_to_says_who_may_send_them(
+    monkeypatch: pytest.MonkeyPatch, envelope: str, spf: str
+) -> None:
+    records = {
+        **GOOD,
+        "back.shop.example": ["v=spf1 ip4:192.0.2.1 -all"],
+        "mail.example": ["v=spf1 a -all"],
+    }
+    first, dkim, dmarc = told(monkeypatch, records, envelope=envelope)
+    assert first == spf
+    assert (dkim, dmarc) == (
+        "DKIM: a key is at s1._domainkey.shop.example",
+        "DMARC: shop.example says p=reject",
+    )
 
 
 def test_the_domain_above_speaks_for_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

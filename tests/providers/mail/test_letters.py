@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paceline.core.instants import parse_instant
+from paceline.core.instants import SECOND, parse_instant
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Message, Thread
@@ -68,6 +68,18 @@ def test_what_stands_above_a_letter() -> None:
     assert read.get_content() == "Hello\r\n"
     assert (letter.sender, letter.recipient) == ("anna@shop.example", "bob@example.com")
     assert letter.size == len(letter.raw)
+
+
+def test_every_letter_has_its_own_second_and_its_own_sender() -> None:
+    """Both are remembered from one letter to the next."""
+    seen = []
+    for at, sender in ((AT, ANNA), (AT + 999_999, Sender("ben@shop.example")), (AT + SECOND, ANNA)):
+        letter = compose(sender, message(), (), at)
+        assert isinstance(letter, Letter)
+        read = parsed(letter)
+        seen.append((read["Date"].datetime.second, read["From"].addresses[0].display_name))
+        assert letter.sender == read["From"].addresses[0].addr_spec == sender.address
+    assert seen == [(0, "Anna Müller"), (0, ""), (1, "Anna Müller")]
 
 
 def test_what_is_not_given_does_not_stand_there() -> None:

@@ -154,7 +154,7 @@ def test_a_letter_in_doubt_is_held_for_a_person(live: LiveWorld) -> None:
 def test_a_follow_up_is_in_the_same_thread(
     live: LiveWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.engine.supervisor.WATCH_EVERY_US", 50 * MILLISECOND)
+    monkeypatch.setattr("paceline.engine.station.WATCH_EVERY_US", 50 * MILLISECOND)
 
     async def script(world: LiveWorld) -> None:
         world.connect()

@@ -14,8 +14,9 @@ from paceline.engine.watching import Watcher
 from tests.providers.live import BRISK
 from tests.providers.mail import imap_server
 from tests.providers.mail.imap_server import ImapServer
+from tests.providers.mail.returned import answer, bounce, complaint
 from tests.providers.remote import NOTE
-from tests.providers.smtp.fake import FakeServer, Received
+from tests.providers.smtp.fake import FakeServer
 from tests.providers.smtp.live import PEOPLE, LiveWorld
 
 
@@ -23,42 +24,6 @@ from tests.providers.smtp.live import PEOPLE, LiveWorld
 def imap() -> Iterator[ImapServer]:
     with imap_server.running(ImapServer()) as server:
         yield server
-
-
-def bounce(letter: Received, status: str, words: str) -> bytes:
-    """As a mail server says it (RFC 3464), with the head of the letter that came back."""
-    return (
-        "Return-Path: <>\r\nFrom: MAILER-DAEMON@mx.example\r\nTo: anna@shop.example\r\n"
-        "Subject: Undelivered Mail Returned to Sender\r\nMIME-Version: 1.0\r\n"
-        'Content-Type: multipart/report; report-type=delivery-status; boundary="b"\r\n\r\n'
-        "--b\r\nContent-Type: text/plain\r\n\r\nIt could not be delivered.\r\n"
-        "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\n"
-        f"Final-Recipient: rfc822; {letter.recipient}\r\nAction: failed\r\nStatus: {status}\r\n"
-        f"Diagnostic-Code: smtp; {words}\r\n\r\n"
-        "--b\r\nContent-Type: text/rfc822-headers\r\n\r\n"
-        f"Message-ID: {letter.message_id}\r\nSubject: A word\r\n\r\n--b--\r\n"
-    ).encode()
-
-
-def complaint(letter: Received) -> bytes:
-    return (
-        "From: feedback@mail.example\r\nTo: anna@shop.example\r\nSubject: complaint\r\n"
-        "MIME-Version: 1.0\r\n"
-        'Content-Type: multipart/report; report-type=feedback-report; boundary="b"\r\n\r\n'
-        "--b\r\nContent-Type: text/plain\r\n\r\nThis is a complaint.\r\n"
-        "--b\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\n"
-        "User-Agent: mail.example/1\r\nVersion: 1\r\n\r\n"
-        "--b\r\nContent-Type: text/rfc822-headers\r\n\r\n"
-        f"Message-ID: {letter.message_id}\r\n\r\n--b--\r\n"
-    ).encode()
-
-
-def answer(letter: Received) -> bytes:
-    return (
-        f"From: <{letter.recipient}>\r\nTo: anna@shop.example\r\nSubject: Re: A word\r\n"
-        f"Message-ID: <1@example.com>\r\nIn-Reply-To: {letter.message_id}\r\n"
-        "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nYes, please.\r\n"
-    ).encode()
 
 
 def state_of(world: LiveWorld, target: str) -> Delivery:
@@ -91,10 +56,10 @@ def test_what_comes_back_is_believed_and_what_is_said_is_kept(
         await imap.until("IDLE")
         gone, full, angry, keen, _ = fake.letters
         for raw in (
-            bounce(gone, "5.1.1", "550 5.1.1 no such user here"),
-            bounce(full, "5.2.2", "552 5.2.2 mailbox full"),
-            complaint(angry),
-            answer(keen),
+            bounce(gone.recipient, gone.message_id),
+            bounce(full.recipient, full.message_id, "5.2.2", "552 5.2.2 mailbox full"),
+            complaint(angry.message_id),
+            answer(keen.recipient, keen.message_id),
         ):
             imap.append(raw)
         await world.until_so(lambda: len(world.read(lambda tx: tx.inbox.latest())) == 1)

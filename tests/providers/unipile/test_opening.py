@@ -34,6 +34,8 @@ def test_settings_are_complete_and_read_back() -> None:
         "linkedin_api": "classic",
         "track_opens": False,
         "track_links": False,
+        "webhook_secret": None,
+        "webhook_header": "Unipile-Auth",
     }
     assert read_settings(complete).to_mapping() == complete
 

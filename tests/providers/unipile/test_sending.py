@@ -23,7 +23,7 @@ def test_it_is_a_provider() -> None:
     assert provider.name == "unipile"
     assert provider.capabilities.actions == {"message", "connection_request", "inmail", "email"}
     assert not provider.capabilities.proves_absence
-    assert provider.secrets == {"api_key"}
+    assert provider.secrets == {"api_key", "webhook_secret"}
 
 
 def test_what_an_account_can_do_is_known_without_opening_it(fake: FakeUnipile) -> None:

@@ -7,14 +7,16 @@ none of this module's business. Nothing here ever guesses.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from paceline.core.discretion import discreet
 from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
+from paceline.core.names import Named
 from paceline.core.states import DeliveryState
 from paceline.engine.lane_writes import cancel_if_gone
+from paceline.engine.naming import named_by
 from paceline.engine.ports import Delivery, LedgerRow, Receipt, Tx
 from paceline.engine.recovery import record_presence, resolution_row
 from paceline.engine.runs import end_if_done, reopen_for
@@ -22,13 +24,6 @@ from paceline.engine.runs import end_if_done, reopen_for
 Taken = Literal["resolved", "early", "nothing"]
 """What a receipt came to: it ended a doubt; nobody knows yet that there is one, so whoever reports
 should do so again in a while; or there was nothing to be in doubt of."""
-
-
-class Named(NamedTuple):
-    """The part that a key names (``LaneContext.key``)."""
-
-    delivery_id: int
-    part: int
 
 
 def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -> Taken:
@@ -61,22 +56,6 @@ def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -
     told = {"delivery": delivery.id, "run": delivery.run_id, "verdict": verdict}
     tx.events.add(EventKind.UNKNOWN_RESOLVED, text, at=at, delivery_id=delivery.id, data=told)
     return "resolved"
-
-
-def named_by(tx: Tx, written: str | None) -> Named | None:
-    """What a key of this installation names; None for anybody else's."""
-    if written is None:
-        return None
-    instance = str(tx.settings.get("instance"))
-    ours, _, numbers = written.rpartition(f"{instance}-")
-    delivery_id, _, part = numbers.partition("-")
-    if ours or not (_is_number(delivery_id) and _is_number(part)):
-        return None
-    return Named(int(delivery_id), int(part))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 18
 
 
 def _in_doubt(tx: Tx, account_id: int, key: Named) -> Delivery | None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from paceline.engine.commands import hooking
 from paceline.engine.ports import Account, Providers, Tx
 
 
 def unsealed_accounts(tx: Tx, providers: Providers) -> list[Account]:
     """Accounts with a secret that is readable where it is stored, or sealed with an older key."""
     found = tx.accounts.list(with_removed=True)
-    return [account for account in found if not providers.is_sealed(account)]
+    return [account for account in found if not _is_sealed(tx, providers, account)]
+
+
+def _is_sealed(tx: Tx, providers: Providers, account: Account) -> bool:
+    return providers.is_sealed(account) and hooking.is_sealed(tx, providers, account)
 
 
 def seal_all(tx: Tx, providers: Providers) -> int:
@@ -22,4 +27,5 @@ def seal_all(tx: Tx, providers: Providers) -> int:
         plain = providers.unsealed(account).settings
         sealed = providers.sealed(account.provider, account.name, plain)
         tx.accounts.update(account.id, settings=sealed)
+        hooking.seal(tx, providers, account)
     return len(waiting)

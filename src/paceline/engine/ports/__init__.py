@@ -89,6 +89,7 @@ from paceline.engine.ports.waiting import Far, Waiting, WaitingRow
 from paceline.engine.ports.webhooks import (
     AccountNews,
     Inbound,
+    Letters,
     Mailbox,
     Mailboxes,
     News,
@@ -140,6 +141,7 @@ __all__ = [
     "Lease",
     "Ledger",
     "LedgerRow",
+    "Letters",
     "Mailbox",
     "Mailboxes",
     "Media",

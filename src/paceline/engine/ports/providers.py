@@ -10,6 +10,7 @@ from paceline.core.instants import Instant
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome
 from paceline.engine.ports.records import Account, Media
+from paceline.engine.ports.sealing import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Capabilities:
     """Whether a message can go on with an earlier one, so that people find both together."""
     unsubscribes: bool = False
     """Whether a message carries an address at which people can unsubscribe."""
+    returns: bool = False
+    """Whether a message has an address of its own that it comes back to."""
     single_part: frozenset[str] = frozenset()
     """Actions that are made once per target: there is no second part to them."""
 
@@ -67,6 +70,9 @@ class Message(NamedTuple):
     """What it goes on with, where it follows earlier messages to the same person."""
     unsubscribe: str = ""
     """The address where whoever gets it can unsubscribe; empty where there is none."""
+    signed_name: str = ""
+    """Our own name of it that nobody can make up, for the address that it comes back to; empty
+    where the driver has no use for one."""
 
 
 Finding = Literal["present", "absent", "unclear"]
@@ -192,6 +198,10 @@ class Providers(Protocol):
 
     def is_sealed(self, account: Account) -> bool:
         """Whether every secret is stored as one is stored now: sealed, with the key in use."""
+        ...
+
+    def vault(self) -> Vault:
+        """Who keeps what is secret about an account and none of its provider's settings."""
         ...
 
 

@@ -123,6 +123,11 @@ class Webhooks(Protocol):
         """Whether the provider said this. Where no secret was agreed upon, nobody is believed."""
         ...
 
+    def proves(self, settings: Mapping[str, Any]) -> bool:
+        """Whether a secret was agreed upon that reports are proved with. Where none was, only the
+        one in the address that was called is left to show who it was."""
+        ...
+
     def parse(self, settings: Mapping[str, Any], body: bytes) -> list[News]:
         """What was reported, which may be nothing of interest; ``InputError`` for what is no report
         at all, and never anything else."""
@@ -131,4 +136,14 @@ class Webhooks(Protocol):
     def challenge(self, settings: Mapping[str, Any], query: Mapping[str, str]) -> str | None:
         """What to answer somebody who wants to know whether we are who we say; None where the
         provider asks no such thing, or has not shown who it is."""
+        ...
+
+
+class Letters(Protocol):
+    """What a provider offers besides whose accounts get letters, which a mail server may pass on
+    as they are. Pure: nothing is asked or sent."""
+
+    def read_letter(self, account: Account, raw: bytes, at: Instant) -> list[News]:
+        """What a letter that came at ``at`` says, which may be nothing of interest; ``InputError``
+        for what is no letter at all, and never anything else."""
         ...

@@ -1,38 +1,31 @@
 """The driver itself: one line to Gmail per open account, every answer and every failure an outcome.
 
-Letters are made in ``../mail``, tokens in ``tokens.py``; answers are read with the tables of
-``errors.py``. A token that Gmail refuses is replaced once and the call made again, which is safe:
-nothing is done for whoever is not let in.
+Letters are made in ``../mail``; how Gmail is called is in ``client.py``, and its answers are read
+with the tables of ``errors.py``.
 """
 
 from __future__ import annotations
 
-import ssl
 from base64 import urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx
 import structlog
 
 from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import Instant
-from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown
+from paceline.core.outcome import Outcome, OutcomeKind, unknown
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
-from paceline.providers.answers import Answer, name_of, one_line, refusal, segment
-from paceline.providers.gmail.errors import is_stale, outcome_of
-from paceline.providers.gmail.settings import ABLE, GmailSettings, Key
-from paceline.providers.gmail.tokens import Tokens
-from paceline.providers.http import LOST, HttpDriver, Line, told
+from paceline.providers.answers import Answer, name_of, refusal, segment
+from paceline.providers.gmail.client import USER, Api, Headers
+from paceline.providers.gmail.errors import outcome_of
+from paceline.providers.gmail.settings import ABLE
+from paceline.providers.http import HttpDriver
 from paceline.providers.mail.addresses import domain_of, wire_address
 from paceline.providers.mail.enclosing import files_of
 from paceline.providers.mail.letters import File, Letter, Sender, compose, message_id, too_large
-from paceline.providers.options import is_local
 from paceline.providers.shelf import Shelf
 
-USER = "/gmail/v1/users/me"
-"""The mailbox that the token was made for."""
 SEND = f"{USER}/messages/send"
 UPLOAD = f"/upload{SEND}"
 
@@ -42,57 +35,9 @@ LARGEST_FILE = 25 * 2**20
 LARGEST_INLINE = 2**20
 """Letters up to this size go within JSON; larger ones as they are, which is a third less."""
 
-SHORTEST_HIDDEN = 16
-"""The last line of a key may be a few letters long, which other words have in them, too."""
-
 UNCLEAR = Found("unclear")
 
-_STOPS = (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
-
 log = structlog.get_logger("paceline.gmail")
-
-Headers = Mapping[str, str]
-
-
-class GmailLine(Line):
-    """A line over which tokens go that are not known before."""
-
-    def __init__(self, settings: GmailSettings, tokens: Tokens, key: Key, **more: Any) -> None:
-        super().__init__(
-            "Gmail", settings.api_url, {}, secrets=spellings(key), local=settings.is_local, **more
-        )
-        self._tokens = tokens
-
-    def masked(self, text: str) -> str:
-        return super().masked(self._tokens.hidden(text))
-
-
-def line_to_tokens(
-    settings: GmailSettings, key: Key, trust: ssl.SSLContext, timeout: httpx.Timeout | None
-) -> tuple[Line, str]:
-    """The line to whoever makes tokens, and the path there."""
-    parts = urlsplit(settings.token_uri)
-    line = Line(
-        "Google",
-        f"{parts.scheme}://{parts.netloc}",
-        {},
-        trust,
-        secrets=spellings(key),
-        local=is_local(settings.token_uri),
-        timeout=timeout,
-    )
-    return line, parts.path or "/"
-
-
-def spellings(key: Key) -> Iterator[str]:
-    """A key as it may come back: the whole file, the longest first, and every line of what in it is
-    secret, however the lines are put together."""
-    yield key.text
-    yield one_line(key.text)
-    for line in key.private.replace("\\n", "\n").splitlines():
-        if len(line.strip()) >= SHORTEST_HIDDEN and not line.startswith("-----"):
-            yield line.strip()
-
 
 SELECTOR = "google"
 """Under which name Google signs, unless somebody has chosen another."""
@@ -105,17 +50,16 @@ class GmailDriver(HttpDriver):
         self,
         clock: Clock,
         name: str,
-        line: Line,
+        api: Api,
         *,
         mailbox: str,
         sender: Sender,
-        tokens: Tokens,
         files: Shelf[File],
     ) -> None:
-        super().__init__(clock, name, line)
+        super().__init__(clock, name, api.line)
+        self._api = api
         self._mailbox = mailbox
         self._sender = sender
-        self._tokens = tokens
         self._files = files
 
     @property
@@ -129,8 +73,7 @@ class GmailDriver(HttpDriver):
         return await advice(domain_of(wire_address(self._sender.address)), SELECTOR)
 
     async def close(self) -> None:
-        await super().close()
-        await self._tokens.close()
+        await self._api.close()
 
     # ---------------------------------------------------------------------- sending
 
@@ -140,7 +83,7 @@ class GmailDriver(HttpDriver):
         letter = self._letter(message)
         if isinstance(letter, Outcome):
             return letter
-        answer = await self._with_token(lambda headers: self._hand_over(letter, headers))
+        answer = await self._api.with_token(lambda headers: self._hand_over(letter, headers))
         if isinstance(answer, Outcome):
             return answer
         if not answer.succeeded:
@@ -182,10 +125,10 @@ class GmailDriver(HttpDriver):
         """By its own Message-ID, which no other letter bears."""
         own_id = message_id(message.key, self._sender).strip("<>")
         wanted = {"q": f"rfc822msgid:{own_id}", "includeSpamTrash": "true", "maxResults": "5"}
-        answer = await self._ask(f"{USER}/messages", wanted)
+        answer = await self._api.ask(f"{USER}/messages", wanted)
         if isinstance(answer, Answer) and answer.succeeded:
             return _found_in(answer)
-        outcome = self._reading(answer)
+        outcome = self._api.reading(answer)
         log.info("could not look for a letter", account=self._name, reason=outcome.reason)
         return UNCLEAR
 
@@ -206,51 +149,14 @@ class GmailDriver(HttpDriver):
 
     async def _seen(self, path: str, missing: str = "") -> Mapping[str, Any]:
         """What Gmail says; raise what is wrong where it says nothing."""
-        answer = await self._ask(path)
+        answer = await self._api.ask(path)
         said = answer.said() if isinstance(answer, Answer) and answer.succeeded else None
         if said is not None:
             return said
-        outcome = self._reading(answer)
+        outcome = self._api.reading(answer)
         if isinstance(answer, Answer) and answer.status == 404 and answer.said() and missing:
             raise ProviderRefused(f"{self._name}: {self._mailbox} {missing}: {outcome.reason}")
-        refused = outcome.kind in _STOPS
-        raise (ProviderRefused if refused else ProviderError)(f"{self._name}: {outcome.reason}")
-
-    async def _ask(
-        self, path: str, parameters: Mapping[str, str] | None = None
-    ) -> Answer | Outcome:
-        """The answer to a question; an outcome where there is none."""
-
-        async def ask(headers: Headers) -> Answer | Outcome:
-            try:
-                return await self._line.call("GET", path, params=parameters, headers=headers)
-            except LOST as error:
-                return transient(self._line.masked(f"no answer from Gmail: {told(error)}"))
-
-        return await self._with_token(ask)
-
-    def _reading(self, answer: Answer | Outcome) -> Outcome:
-        """What an answer that was no use means, fit to be told."""
-        if isinstance(answer, Outcome):
-            return answer
-        outcome = outcome_of(answer, self._clock.now())
-        return outcome._replace(reason=self._line.masked(outcome.reason))
-
-    async def _with_token(
-        self, call: Callable[[Headers], Awaitable[Answer | Outcome]]
-    ) -> Answer | Outcome:
-        """Make a call; once more with another token where Gmail does not know the first."""
-        for last in (False, True):
-            if self._line.closed:
-                return transient("the account has been closed", "closed")
-            token = await self._tokens.get()
-            if isinstance(token, Outcome):
-                return token
-            answer = await call({"Authorization": f"Bearer {token}"})
-            if last or isinstance(answer, Outcome) or not is_stale(answer):
-                return answer
-            self._tokens.discard(token)
-        raise AssertionError("the second answer is the last one")
+        raise self._api.trouble(outcome)
 
 
 def _found_in(answer: Answer) -> Found:

@@ -27,6 +27,8 @@ _K = OutcomeKind
 
 STALE = "authError"
 """The token is not good any more, or never was: another one may be."""
+NOT_DELEGATED = frozenset({"insufficientPermissions", "unauthorized_client"})
+"""A scope is missing: Gmail's own word for it, and that of whoever makes the tokens."""
 SENDING_LIMIT = "sendingLimitExceeded"
 """Our name for a rate limit that is about a day's letters; Google's own does not tell it apart."""
 

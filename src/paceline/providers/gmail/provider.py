@@ -1,6 +1,6 @@
 """The provider: what an account of it needs and can do, and how one is opened.
 
-The open account is in ``driver.py``.
+The open account is in ``driver.py``, its mailbox in ``mailbox.py``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paceline.engine.ports import Account, Capabilities, Clock
-from paceline.providers.gmail.settings import ABLE, read_settings
+from paceline.core.instants import Instant
+from paceline.engine.ports import Account, Capabilities, Clock, Mailbox, News
+from paceline.providers.gmail.settings import ABLE, GmailSettings, read_settings
 from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.opening import HttpProvider
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from paceline.providers.gmail.client import Api
     from paceline.providers.http import HttpDriver
 
 NAME = "gmail"
@@ -43,20 +45,47 @@ class GmailProvider(HttpProvider):
 
     def _driver(self, account: Account, trust: ssl.SSLContext) -> HttpDriver:
         # What signs and what speaks HTTP is loaded with the first account, not by every command.
-        from paceline.providers.gmail import driver as drivers
-        from paceline.providers.gmail.tokens import Signer, Tokens
+        from paceline.providers.gmail.driver import GmailDriver
 
         settings = read_settings(account.settings)
-        key, mailbox = settings.key(), settings.mailbox(account.address)
-        signer = Signer(key)
-        line, path = drivers.line_to_tokens(settings, key, trust, self._timeout)
-        tokens = Tokens(self._clock, signer, mailbox, line, path)
-        return drivers.GmailDriver(
+        mailbox = settings.mailbox(account.address)
+        return GmailDriver(
             self._clock,
             account.name,
-            drivers.GmailLine(settings, tokens, key, trust=trust, timeout=self._timeout),
+            self._api(account, settings, mailbox, trust),
             mailbox=mailbox,
             sender=settings.sender(mailbox),
-            tokens=tokens,
             files=self._files,
+        )
+
+    def has_mailbox(self, settings: Mapping[str, Any]) -> bool:
+        return settings.get("watch") is True
+
+    async def open_mailbox(self, account: Account) -> Mailbox:
+        from paceline.providers.gmail.mailbox import GmailMailbox
+
+        settings = read_settings(account.settings)
+        mailbox = settings.mailbox(account.address)
+        api = self._api(account, settings, mailbox, self._certificates())
+        opened = GmailMailbox(self._clock, api, settings.ours(account.address))
+        try:
+            await opened.open()
+        except BaseException:
+            await opened.close()
+            raise
+        return opened
+
+    def read_letter(self, account: Account, raw: bytes, at: Instant) -> list[News]:
+        from paceline.providers.mail.reports import read_posted
+
+        ours = read_settings(account.settings).ours(account.address)
+        return read_posted(raw, ours=ours, at=at)
+
+    def _api(
+        self, account: Account, settings: GmailSettings, mailbox: str, trust: ssl.SSLContext
+    ) -> Api:
+        from paceline.providers.gmail.client import Api
+
+        return Api.to(
+            self._clock, account.name, settings, mailbox, trust=trust, timeout=self._timeout
         )

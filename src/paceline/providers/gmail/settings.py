@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from paceline.core.errors import ProviderRefused
 from paceline.engine.ports import Capabilities
@@ -150,6 +150,8 @@ class GmailSettings(BaseModel):
     """The name that people see beside that address."""
     reply_to: _Mailbox = ""
     """Where answers go, unless they go to where letters are from."""
+    watch: StrictBool = False
+    """Whether what comes to the mailbox is read: bounces, complaints, answers."""
     api_url: Annotated[str, BeforeValidator(_read_api)] = API
     """Where Gmail is spoken; another address only for a stand-in."""
     token_uri: Annotated[str, BeforeValidator(_read_token_uri)] = TOKEN_URI
@@ -171,6 +173,11 @@ class GmailSettings(BaseModel):
 
     def sender(self, mailbox: str) -> Sender:
         return Sender(self.from_address or mailbox, self.from_name, self.reply_to)
+
+    def ours(self, account_address: str) -> set[str]:
+        """The addresses that letters are from, and come to."""
+        written = {self.subject, self.from_address, self.reply_to, account_address.strip()}
+        return written - {""}
 
     def key(self, environment: Mapping[str, str] | None = None) -> Key:
         """The key itself, wherever it is kept; ``ProviderRefused`` where there is none."""

@@ -48,9 +48,10 @@ _OUR_NAMES = (
     "X-Gmail-Original-Message-ID",
     "X-Original-Message-ID",
     "Resent-Message-ID",
+    "Return-Path",
 )
 """Where a returned letter has its name; some who carry it put another one in its place."""
-_SENT_TO = ("To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To")
+SENT_TO = ("To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To")
 _NAMED = re.compile(
     r"^[>| \t]{0,20}(?:X-)?(?:Original-)?Message-ID:[ \t]{0,20}(?:\r?\n[> \t]{1,20})?"
     r"(<[^<>\s]{1,500}>)",
@@ -98,7 +99,7 @@ def key_of(incoming: Incoming, told: Iterable[Fields] = ()) -> str | None:
     A returned letter is what it calls itself, and not what it answers: somebody may have written
     by hand to go on with one of ours.
     """
-    for name in _SENT_TO:
+    for name in SENT_TO:
         for value in incoming.headers(name):
             if (key := key_named(value)) is not None:
                 return key

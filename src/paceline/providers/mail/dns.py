@@ -37,12 +37,27 @@ async def _texts_at(name: str) -> list[str]:
     return [b"".join(record.strings).decode("utf-8", "replace") for record in answer]
 
 
-async def advice(domain: str, selector: str = "") -> list[str]:
-    """One line each on SPF, DKIM and DMARC of a domain; one in all where they cannot be seen."""
+async def advice(domain: str, selector: str = "", envelope: str = "") -> list[str]:
+    """One line each on SPF, DKIM and DMARC of a domain; one in all where they cannot be seen.
+
+    Servers ask the domain of the ``envelope`` for its SPF, where letters come back to another one
+    than they are from."""
     try:
-        return list(await asyncio.gather(_spf(domain), _dkim(domain, selector), _dmarc(domain)))
+        asked = (_spf(envelope or domain), _dkim(domain, selector), _dmarc(domain))
+        told = list(await asyncio.gather(*asked))
     except Unreachable:
         return [f"SPF, DKIM and DMARC of {domain} were not looked up: there is no DNS here"]
+    if envelope and not _kin(envelope, domain):
+        told[0] += (
+            f"; that is of {envelope}, which letters come back to, so for DMARC only DKIM counts"
+        )
+    return told
+
+
+def _kin(one: str, other: str) -> bool:
+    """Whether one of them is below the other, or both are the same: then DMARC takes one for the
+    other, unless it says otherwise."""
+    return f".{one}".endswith(f".{other}") or f".{other}".endswith(f".{one}")
 
 
 async def _spf(domain: str) -> str:

@@ -2,7 +2,9 @@
 
 A Message-ID is the same for every attempt at a message, so that whoever gets two of them sees that
 they are one. It is written in small letters and digits only, because some mail systems change
-capitals, and carries a few letters that tell ours from somebody else's of the same form.
+capitals, and carries a few letters that tell ours from somebody else's of the same form. The
+address that a letter comes back to may have a signed name of it instead (``core/names.py``), which
+is recognised here and believed elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import base64
 import binascii
 import hashlib
 import re
+
+from paceline.core.names import signed_in
 
 _OURS = re.compile(
     r"(?<![a-z0-9.])pl\.([a-z2-7]{2,300})\.([a-z2-7]{6})(?![a-z0-9.])", re.IGNORECASE
@@ -27,12 +31,13 @@ def id_of(key: str, domain: str) -> str:
 
 
 def key_in(text: str) -> str | None:
-    """Our key in a Message-ID, a list of them, or a bounce address; None if there is none.
+    """Our key in a Message-ID, a list of them, or a bounce address, or what looks like a signed
+    name; None if there is neither.
 
     Of several the last: of what a message refers to, that is what it answers.
     """
     keys = [_read(found[1], found[2]) for found in _OURS.finditer(text)]
-    return next((key for key in reversed(keys) if key is not None), None)
+    return next((key for key in reversed(keys) if key is not None), None) or signed_in(text)
 
 
 def _read(letters: str, proof: str) -> str | None:
@@ -45,7 +50,8 @@ def _read(letters: str, proof: str) -> str | None:
 
 
 def _proof(key: str) -> str:
-    return _letters(hashlib.sha256(b"paceline " + key.encode()).digest())[:6]
+    # Five bytes make eight letters: the rest need not be written for six of them.
+    return _letters(hashlib.sha256(b"paceline " + key.encode()).digest()[:5])[:6]
 
 
 def _letters(raw: bytes) -> str:

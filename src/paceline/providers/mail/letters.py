@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import format_datetime
+from functools import lru_cache
 from urllib.parse import quote
 
-from paceline.core.instants import Instant, to_datetime
+from paceline.core.instants import SECOND, Instant, to_datetime
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import Message, Thread
 from paceline.providers.answers import refusal
@@ -62,7 +63,7 @@ class Letter:
 
 def message_id(key: str, sender: Sender) -> str:
     """The same for every attempt, and another for every message."""
-    return id_of(key, domain_of(wire_address(sender.address)))
+    return id_of(key, _own(sender.address)[1])
 
 
 def compose(
@@ -95,7 +96,7 @@ def compose(
         return refusal("text", "the message has characters in it that no text has")
     if largest is not None and len(raw) > largest:
         return too_large(len(raw), largest)
-    return Letter(own_id, raw, wire_address(sender.address), target)
+    return Letter(own_id, raw, _own(sender.address)[0], target)
 
 
 def too_large(size: int, largest: int) -> Outcome:
@@ -107,11 +108,11 @@ def _above(sender: Sender, message: Message, target: str, own_id: str, at: Insta
     """Everything above the letter. Nothing here says that a machine sent it: a campaign is no
     automatic answer, and clients would treat it as one."""
     lines = {
-        "From": headers.mailbox(wire_address(sender.address), sender.name, "From"),
+        "From": _from(sender),
         "To": target,
         "Reply-To": wire_address(sender.reply_to) if sender.reply_to else "",
         "Subject": headers.words(_subject(message), "Subject"),
-        "Date": format_datetime(to_datetime(at)),
+        "Date": _date(at // SECOND),
         "Message-ID": own_id,
         **_references(sender, message.thread),
     }
@@ -122,6 +123,24 @@ def _above(sender: Sender, message: Message, target: str, own_id: str, at: Insta
     return "".join(
         f"{name}: {value}\r\n" for name, value in lines.items() if value or name == "Subject"
     )
+
+
+# These are the same for every letter of an account, or of a second.
+@lru_cache(maxsize=4_096)
+def _own(address: str) -> tuple[str, str]:
+    """A sender's address as it is sent, and its domain."""
+    wire = wire_address(address)
+    return wire, domain_of(wire)
+
+
+@lru_cache(maxsize=4_096)
+def _from(sender: Sender) -> str:
+    return headers.mailbox(_own(sender.address)[0], sender.name, "From")
+
+
+@lru_cache(maxsize=16)
+def _date(at_s: int) -> str:
+    return format_datetime(to_datetime(at_s * SECOND))
 
 
 def _references(sender: Sender, thread: Thread | None) -> dict[str, str]:

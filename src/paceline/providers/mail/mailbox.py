@@ -29,6 +29,7 @@ from paceline.core.instants import MINUTE, SECOND
 from paceline.engine.ports import Clock
 from paceline.engine.ports.webhooks import News
 from paceline.providers.mail.imap import Connection, Place, Timing
+from paceline.providers.mail.pauses import rest
 from paceline.providers.mail.reports import read_letter
 from paceline.providers.mail.settings import Access
 
@@ -220,7 +221,7 @@ class ImapMailbox:
         """Until something comes, or it is time to ask again."""
         connection = self._connection
         if connection is None or not connection.idles or not self._threads.are_enough:
-            await self._rest(min(left_us, POLL_US))
+            await rest(self._clock, min(left_us, POLL_US), self._closing)
             return
         longest_us = IDLE_US if len(self._access.folders) == 1 else POLL_US
         wait_us = min(left_us, longest_us)
@@ -231,17 +232,6 @@ class ImapMailbox:
             if not self._may_go_on():
                 raise
             log.info("mailbox dropped", account=self._name, reason=str(error))
-
-    async def _rest(self, us: int) -> None:
-        ends = [
-            asyncio.ensure_future(self._clock.sleep(us)),
-            asyncio.ensure_future(self._closing.wait()),
-        ]
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for end in ends:
-                end.cancel()
 
     def _look(self, cursor: str, connection: Connection) -> Look:
         """What came into all folders behind the cursor; in a thread."""

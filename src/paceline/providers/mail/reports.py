@@ -13,11 +13,12 @@ import re
 from collections.abc import Collection
 from email.message import Message
 
+from paceline.core.errors import InputError
 from paceline.core.instants import Instant
 from paceline.engine.ports.webhooks import Inbound, News, Returned
 from paceline.providers.answers import LONGEST_NAME, shortened
 from paceline.providers.mail.automatic import is_automatic
-from paceline.providers.mail.bounces import key_of, read_bounce
+from paceline.providers.mail.bounces import SENT_TO, key_of, read_bounce
 from paceline.providers.mail.incoming import (
     Incoming,
     addresses_in,
@@ -29,6 +30,9 @@ from paceline.providers.mail.incoming import (
 )
 
 LONGEST_SUBJECT = 500
+
+_HEADERS = re.compile(rb"\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]{0,60}[ \t]*:")
+"""How a letter begins; some who pass one on write from whom it is above it."""
 
 _NAME = re.compile(r"<([^<>\s]{1,255})>")
 _NO_COMPLAINTS = frozenset({"not-spam", "auth-failure", "dmarc"})
@@ -48,6 +52,13 @@ def read_letter(raw: bytes, *, ours: Collection[str], at: Instant) -> list[News]
     if returned is not None:
         return returned
     return _message(incoming, {spelled(each) for each in ours}, at)
+
+
+def read_posted(raw: bytes, *, ours: Collection[str], at: Instant) -> list[News]:
+    """The same for a letter that a mail server has passed on; ``InputError`` for what is none."""
+    if not _HEADERS.match(raw):
+        raise InputError("that is no letter: pass it on as it came, with its headers")
+    return read_letter(raw, ours=ours, at=at)
 
 
 # ---------------------------------------------------------------------- complaints
@@ -128,8 +139,11 @@ def _chat(incoming: Incoming, sender: str, from_us: bool, ours: set[str]) -> str
 
 
 def _answered(incoming: Incoming) -> str | None:
-    direct = key_named(incoming.header("In-Reply-To"))
-    return direct if direct is not None else key_named(incoming.header("References"))
+    """What it says it answers; else, as absence notes often do, by the address it came to."""
+    told = ["In-Reply-To", "References"]
+    named = [incoming.header(name) for name in told]
+    named += [value for name in SENT_TO for value in incoming.headers(name)]
+    return next((key for key in map(key_named, named) if key is not None), None)
 
 
 def _first(incoming: Incoming, *names: str) -> str:

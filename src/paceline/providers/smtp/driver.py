@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from dataclasses import replace
 
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome, transient
@@ -19,7 +20,7 @@ from paceline.providers.mail.enclosing import files_of
 from paceline.providers.mail.letters import File, Letter, Sender, compose, too_large
 from paceline.providers.shelf import Shelf
 from paceline.providers.smtp.line import Access, Line, Offers, Timing, Trouble
-from paceline.providers.smtp.settings import ABLE
+from paceline.providers.smtp.settings import ABLE, KEY, able
 
 IDLE_US = 2 * SECOND
 """After so long a connection is tried before it is used."""
@@ -47,6 +48,8 @@ class SmtpDriver:
         self._access = access
         self._files = files
         self._timing = timing
+        self._able = able(access.settings)
+        self._path = access.settings.comes_back_to(sender)
         self._secrets = tuple(_spellings(access.settings.username, access.password))
         self._idle: list[tuple[Line, int]] = []
         """Connections that nobody uses now, each with when it was used last."""
@@ -56,7 +59,7 @@ class SmtpDriver:
 
     @property
     def capabilities(self) -> Capabilities:
-        return ABLE
+        return self._able
 
     async def open(self) -> None:
         """Log in, which shows whether anything can be sent; ``Trouble`` if nothing can."""
@@ -80,7 +83,7 @@ class SmtpDriver:
         from paceline.providers.mail.dns import advice
 
         domain = domain_of(wire_address(self._sender.address))
-        return await advice(domain, self._access.settings.dkim_selector)
+        return await advice(domain, self._access.settings.dkim_selector, domain_of(self._path))
 
     async def close(self) -> None:
         self._closed = True
@@ -116,7 +119,7 @@ class SmtpDriver:
         files = files_of(message, self._files)
         if isinstance(files, Outcome):
             return files
-        return compose(
+        letter = compose(
             self._sender,
             message,
             files,
@@ -124,6 +127,12 @@ class SmtpDriver:
             utf8=self._offers.utf8,
             largest=self._largest,
         )
+        if isinstance(letter, Outcome) or self._path == letter.sender:
+            return letter
+        if KEY not in self._path:
+            return replace(letter, sender=self._path)
+        named = message.signed_name
+        return replace(letter, sender=self._path.replace(KEY, named)) if named else letter
 
     @property
     def _largest(self) -> int:

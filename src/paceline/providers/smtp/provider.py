@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paceline.core.errors import ProviderError, ProviderRefused
+from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
-from paceline.engine.ports import Account, Capabilities, Clock, Driver, Mailbox
+from paceline.engine.ports import Account, Capabilities, Clock, Driver, Mailbox, News
 from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.mail.settings import SECRETS as MAILBOX_SECRETS
-from paceline.providers.smtp.settings import ABLE, SmtpSettings, read_settings
+from paceline.providers.smtp.settings import MOST, SmtpSettings, able, read_settings
 
 if TYPE_CHECKING:
     import ssl
@@ -30,7 +31,7 @@ class SmtpProvider:
     """Opens mailboxes that send through a mail server."""
 
     name = NAME
-    capabilities = ABLE
+    capabilities = MOST
     secrets = frozenset({"password"}) | MAILBOX_SECRETS
 
     def __init__(self, clock: Clock, *, timing: Timing | None = None) -> None:
@@ -44,8 +45,7 @@ class SmtpProvider:
         return read_settings(settings).to_mapping()
 
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
-        read_settings(settings)
-        return ABLE
+        return able(read_settings(settings))
 
     async def open(self, account: Account) -> Driver:
         # What speaks SMTP is loaded with the first account, and not by every command.
@@ -83,8 +83,13 @@ class SmtpProvider:
         access = settings.access(settings.username, settings.secret(), trust)
         if self._mailboxes is None:
             self._mailboxes = ImapMailboxes(self._clock)
-        ours = {settings.sender(account.address).address, account.address, settings.reply_to}
-        return await self._mailboxes.open(account.name, access, ours - {""})
+        return await self._mailboxes.open(account.name, access, settings.ours(account.address))
+
+    def read_letter(self, account: Account, raw: bytes, at: Instant) -> list[News]:
+        from paceline.providers.mail.reports import read_posted
+
+        ours = read_settings(account.settings).ours(account.address)
+        return read_posted(raw, ours=ours, at=at)
 
     def _certificates(self, settings: SmtpSettings) -> ssl.SSLContext | None:
         """Whom to trust: read once for all accounts, unless one trusts somebody of its own."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictInt, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from paceline.core.errors import ProviderRefused
+from paceline.core.names import LONGEST
 from paceline.engine.ports import Capabilities
 from paceline.providers.mail.addresses import domain_of, wire_address
 from paceline.providers.mail.letters import Sender
@@ -34,6 +36,8 @@ ABLE = Capabilities(
 )
 """What every account can do. A mail server can be asked nothing about a letter it was given, so
 nothing is found again."""
+MOST = replace(ABLE, returns=True)
+"""What one can do that gives every letter an address of its own to come back to."""
 
 Security = Literal["starttls", "tls", "plain"]
 
@@ -51,6 +55,36 @@ def _read_host(raw: Any) -> str:
     return text
 
 
+KEY = "{key}"
+"""What stands in an address for the name of the letter that comes back to it."""
+
+
+_APART = re.compile(r"(?<![A-Za-z0-9])\{key\}(?![A-Za-z0-9])")
+
+
+def _read_return_path(raw: Any) -> str:
+    text = read_text(raw)
+    local, at, _ = text.rpartition("@")
+    if KEY in text and (text.count(KEY) > 1 or not at or KEY not in local):
+        raise ValueError(f"is to have {KEY} once, before the @, like bounces+{KEY}@example.com")
+    if KEY in text and not _APART.search(local):
+        raise ValueError(
+            f"has letters or digits right beside {KEY}, so no name would be found there"
+        )
+    if text:
+        _checked_path(text)
+    return text
+
+
+def _checked_path(text: str) -> str:
+    """The address with the longest name in it that there can be; ``ValueError`` says what is wrong
+    with it."""
+    address = wire_address(text.replace(KEY, "x" * LONGEST))
+    if not address.isascii():
+        raise ValueError(f"{text!r} has letters before the @ that not every server takes")
+    return address
+
+
 def _read_address(raw: Any) -> str:
     text = read_text(raw)
     if text and not wire_address(text).isascii():
@@ -62,6 +96,7 @@ _Host = Annotated[str, BeforeValidator(_read_host)]
 _Secret = Annotated[str, BeforeValidator(read_secret)]
 _Line = Annotated[str, BeforeValidator(read_line)]
 _Address = Annotated[str, BeforeValidator(_read_address)]
+_ReturnPath = Annotated[str, BeforeValidator(_read_return_path)]
 
 
 class SmtpSettings(MailboxSettings):
@@ -84,6 +119,11 @@ class SmtpSettings(MailboxSettings):
     """The name that people see beside that address."""
     reply_to: _Address = ""
     """Where answers go, unless they go to where letters are from."""
+    verp: StrictBool = False
+    """Whether every letter comes back to an address of its own, which has its name in it."""
+    return_path: _ReturnPath = ""
+    """Where letters come back to: ``bounces+{key}@example.com`` with ``verp``, which puts the name
+    in the place of ``{key}``; where letters are from, unless it is another address."""
     largest_mib: Annotated[StrictInt, Field(ge=1, le=150)] = 25
     """How large a letter may be, files and all; less where the server says so."""
     dkim_selector: _Line = ""
@@ -102,6 +142,10 @@ class SmtpSettings(MailboxSettings):
             )
         if bool(self.username) != bool(self.password):
             raise ValueError("username and password go together")
+        if self.verp and self.return_path and KEY not in self.return_path:
+            raise ValueError(f"with verp, return_path is to have {KEY} in it, before the @")
+        if not self.verp and KEY in self.return_path:
+            raise ValueError(f"return_path has {KEY} in it, which needs verp=true")
         return self
 
     @property
@@ -123,6 +167,23 @@ class SmtpSettings(MailboxSettings):
             raise ProviderRefused(f"{address!r} has letters that not every server takes")
         return Sender(address, self.from_name, self.reply_to)
 
+    def ours(self, account_address: str) -> set[str]:
+        """The addresses that letters are from, and come to."""
+        return {self.from_address, account_address.strip(), self.reply_to} - {""}
+
+    def comes_back_to(self, sender: Sender) -> str:
+        """Where letters come back to, with ``{key}`` in it where each has an address of its own;
+        ``ProviderRefused`` where that would be none."""
+        own = wire_address(sender.address)
+        if not (self.return_path or self.verp):
+            return own
+        path = self.return_path or f"{own.rpartition('@')[0]}+{KEY}@{domain_of(own)}"
+        try:
+            domain = domain_of(_checked_path(path))
+        except ValueError as error:
+            raise ProviderRefused(f"{error}; set return_path") from None
+        return f"{path.rpartition('@')[0]}@{domain}"
+
     def greeting(self, sender: Sender) -> str:
         return self.helo or domain_of(wire_address(sender.address))
 
@@ -138,3 +199,7 @@ class SmtpSettings(MailboxSettings):
 def read_settings(raw: Mapping[str, Any]) -> SmtpSettings:
     """The settings, or an ``InputError`` that names the first bad key."""
     return read_options(SmtpSettings, raw, "smtp", _NEEDED)
+
+
+def able(settings: SmtpSettings) -> Capabilities:
+    return MOST if settings.verp else ABLE

@@ -2,8 +2,9 @@
 
 An account is connected at Unipile; here it has an address, a key and an id (``settings.py``). What
 each action looks like on the wire is in ``wire.py``, what the answers mean in ``errors.py`` and
-``status.py``, both as tables; ``finding.py`` looks for what was sent without an answer. How to
-connect one is told in ``docs/providers/unipile.md``.
+``status.py``, both as tables; ``finding.py`` looks for what was sent without an answer, and what
+Unipile reports by itself is read in ``webhooks.py``. How to connect one is told in
+``docs/providers/unipile.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What can be set on a Unipile account, and how it is checked.
 
-Every key is described where it is declared. The key to the API is the only secret among them; it
-may be given as the name of an environment variable, and then it is never stored.
+Every key is described where it is declared. The secrets among them may be given as the name of an
+environment variable, and then they are never stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
-from paceline.providers.options import Word, is_local, read_address, read_options, secret_in
+from paceline.providers.options import (
+    HeaderName,
+    OptionalWord,
+    Word,
+    is_local,
+    read_address,
+    read_options,
+    secret_in,
+)
 
 API = "/api/v1"
 
@@ -49,6 +57,10 @@ class UnipileSettings(BaseModel):
     """Whether Unipile puts a picture into e-mails that tells when they are opened."""
     track_links: StrictBool = False
     """Whether Unipile rewrites the links of e-mails to tell when they are followed."""
+    webhook_secret: OptionalWord = Field(default=None, repr=False)
+    """The value of the header that was chosen when the webhook was made; ``env:NAME`` as above."""
+    webhook_header: HeaderName = "Unipile-Auth"
+    """The header in which it comes."""
 
     @property
     def base_url(self) -> str:

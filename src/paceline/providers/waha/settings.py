@@ -13,12 +13,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo
 
 from paceline.providers.options import (
+    OptionalWord,
     Word,
     is_local,
     read_address,
     read_options,
     read_text,
-    read_word,
     secret_in,
 )
 
@@ -47,10 +47,6 @@ def _read_base_url(raw: Any, info: ValidationInfo) -> str:
     return f"{origin}{path.removesuffix('/api')}"
 
 
-def _read_optional_word(raw: Any) -> str | None:
-    return None if raw is None else read_word(raw)
-
-
 class WahaSettings(BaseModel):
     """One WhatsApp number as a WAHA knows it."""
 
@@ -69,10 +65,9 @@ class WahaSettings(BaseModel):
     """Whether the session's engine takes message ids of ours: GOWS and NOWEB do, WEBJS does not."""
     look_up: StrictBool = True
     """Whether WAHA is asked about a number before the first message to it."""
-    webhook_secret: Annotated[str | None, BeforeValidator(_read_optional_word)] = Field(
-        default=None, repr=False
-    )
-    """The webhook's HMAC key; without it no report is believed. ``env:NAME`` as above."""
+    webhook_secret: OptionalWord = Field(default=None, repr=False)
+    """The webhook's HMAC key; without it whoever knows the account's address is believed.
+    ``env:NAME`` as above."""
 
     @property
     def is_local(self) -> bool:

@@ -14,12 +14,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 from paceline.core.durations import parse_duration
 from paceline.providers.options import (
+    HeaderName,
+    OptionalWord,
     Word,
     is_local,
     read_address,
     read_options,
     read_text,
-    read_word,
     secret_in,
 )
 
@@ -27,7 +28,6 @@ BASE_URL = "https://api.wassenger.com/v1"
 
 _NEEDED = ("api_key", "device")
 _DEVICE = re.compile(r"[0-9a-f]{24}")
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 Kept = Literal[
     "10m", "30m", "1h", "6h", "12h", "1d", "2d", "3d", "5d", "7d", "15d", "30d", "60d", "90d",
@@ -48,17 +48,6 @@ def _read_base_url(raw: Any) -> str:
     return f"{origin}{path}"
 
 
-def _read_header(raw: Any) -> str:
-    text = read_text(raw)
-    if not _HEADER.fullmatch(text):
-        raise ValueError(f"{text!r} is not the name of a header")
-    return text
-
-
-def _read_optional_word(raw: Any) -> str | None:
-    return None if raw is None else read_word(raw)
-
-
 class WassengerSettings(BaseModel):
     """One WhatsApp number as Wassenger knows it."""
 
@@ -77,12 +66,10 @@ class WassengerSettings(BaseModel):
     webhook_auth: Literal["signature", "header", "token"] = "signature"
     """How Wassenger shows that a report is its own: by signing it, by a header that only it knows,
     or by a token in the address."""
-    webhook_secret: Annotated[str | None, BeforeValidator(_read_optional_word)] = Field(
-        default=None, repr=False
-    )
-    """What it signs with, or the header's or the token's value; without it no report is believed.
-    ``env:NAME`` as above."""
-    webhook_header: Annotated[str, BeforeValidator(_read_header)] = "X-Webhook-Secret"
+    webhook_secret: OptionalWord = Field(default=None, repr=False)
+    """What it signs with, or the header's or the token's value; without it whoever
+    knows the account's address is believed. ``env:NAME`` as above."""
+    webhook_header: HeaderName = "X-Webhook-Secret"
     """The header in which the secret comes, where ``webhook_auth`` is ``header``."""
 
     @property

@@ -28,6 +28,7 @@ class WhatsAppCloudProvider(HttpProvider):
     name = NAME
     capabilities = ABLE
     secrets = frozenset({"access_token", "app_secret", "verify_token"})
+    proof_setting = "app_secret"
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()

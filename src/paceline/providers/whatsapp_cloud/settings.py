@@ -13,12 +13,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from paceline.providers.options import (
+    OptionalWord,
     Word,
     is_local,
     read_address,
     read_options,
     read_text,
-    read_word,
     secret_in,
 )
 
@@ -56,13 +56,8 @@ def _read_base_url(raw: Any) -> str:
     return f"{origin}{path}"
 
 
-def _read_optional_word(raw: Any) -> str | None:
-    return None if raw is None else read_word(raw)
-
-
 _Id = Annotated[str, BeforeValidator(_read_id)]
 _OptionalId = Annotated[str | None, BeforeValidator(_read_optional_id)]
-_OptionalSecret = Annotated[str | None, BeforeValidator(_read_optional_word)]
 
 
 class WhatsAppCloudSettings(BaseModel):
@@ -78,9 +73,10 @@ class WhatsAppCloudSettings(BaseModel):
     """The version of the Graph API that is spoken."""
     base_url: Annotated[str, BeforeValidator(_read_base_url)] = BASE_URL
     """The address of the API; another one for a test."""
-    app_secret: _OptionalSecret = Field(default=None, repr=False)
-    """What Meta signs its reports with; without it no report is believed. ``env:NAME`` as above."""
-    verify_token: _OptionalSecret = Field(default=None, repr=False)
+    app_secret: OptionalWord = Field(default=None, repr=False)
+    """What Meta signs its reports with; without it whoever knows the account's address is believed.
+    ``env:NAME`` as above."""
+    verify_token: OptionalWord = Field(default=None, repr=False)
     """What Meta shows when it asks whether we are who we say, before it reports anything."""
     business_account_id: _OptionalId = None
     """The id of the WhatsApp Business Account that the number is in. Bans and restrictions are

@@ -1,0 +1,52 @@
+"""What a key or a signed name that comes back from outside means here, and how names are signed.
+
+The key to the signatures is the installation's own, and is made when it is first needed.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from paceline.core.names import Named, Names
+from paceline.engine.ports import Tx
+
+KEY = "names.key"
+
+
+def names_of(tx: Tx) -> Names | None:
+    """How names are signed here; None as long as none was needed."""
+    stored = tx.settings.get(KEY)
+    return None if stored is None else Names(bytes.fromhex(stored))
+
+
+def ensure_names(tx: Tx) -> Names:
+    """The same, with a key of the installation's own, which is made when it is first needed."""
+    names = names_of(tx)
+    if names is None:
+        # Behind the fence the second of two processes finds what the first has written.
+        tx.settings.fence()
+        names = names_of(tx)
+    if names is None:
+        stored = secrets.token_hex(32)
+        tx.settings.put(KEY, stored)
+        names = Names(bytes.fromhex(stored))
+    return names
+
+
+def named_by(tx: Tx, written: str | None) -> Named | None:
+    """What a key or a signed name of this installation names; None for anybody else's."""
+    if written is None:
+        return None
+    names = names_of(tx)
+    if names is not None and (named := names.meant_by(written)) is not None:
+        return named
+    instance = str(tx.settings.get("instance"))
+    ours, _, numbers = written.rpartition(f"{instance}-")
+    delivery_id, _, part = numbers.partition("-")
+    if ours or not (_is_number(delivery_id) and _is_number(part)):
+        return None
+    return Named(int(delivery_id), int(part))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 18
