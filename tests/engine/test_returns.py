@@ -1,5 +1,6 @@
 """What comes back: letters that bounce after they were accepted, complaints, and answers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -34,8 +35,10 @@ def take(world: World, *news: News, account: str = "ann") -> returns.TakenIn:
     return world.write(work)
 
 
-async def campaign(world: World, count: int = 3, **policy: Any) -> None:
-    world.account(policy=policy)
+async def campaign(
+    world: World, count: int = 3, reject_at: Sequence[int] = (), **policy: Any
+) -> None:
+    world.account(policy=policy, reject_at=reject_at)
     world.campaign(targets=PEOPLE[:count], parts=(Part("text", "Hello {{ name }}"),))
     await finish(world)
 
@@ -64,6 +67,43 @@ def test_a_letter_that_comes_back_is_bounced_and_its_address_never_written_to_ag
     world.play(script)
 
 
+def test_an_address_that_does_not_exist_is_suppressed_whatever_became_of_the_letter(
+    world: World,
+) -> None:
+    async def script(world: World) -> None:
+        await campaign(world, reject_at=[1])
+        anna = PEOPLE[0].address
+        assert delivery(world, anna).state is DeliveryState.FAILED
+        instance = world.read(lambda tx: tx.settings.get("instance"))
+        news = returned("bounced", f"{instance}-{delivery(world, anna).id}-0")
+        assert take(world, news).bounced == 0
+        assert world.read(lambda tx: tx.suppressions.has(anna))
+        assert delivery(world, anna).state is DeliveryState.FAILED
+
+    world.play(script)
+
+
+def test_a_letter_that_is_being_sent_comes_back_too_early_to_be_judged(world: World) -> None:
+    async def script(world: World) -> None:
+        account = world.account(latency="12s")
+        world.campaign(targets=PEOPLE[:1])
+        process = world.process()
+        await until(world, lambda: world.counts() == {"sending": 1})
+        back = returned("failed", f"{world.read(lambda tx: tx.settings.get('instance'))}-1-0")
+
+        def early(*news: News, after_us: int = 0) -> bool:
+            now = world.clock.now() + after_us
+            return world.read(lambda tx: returns.come_early(tx, account, news, now))
+
+        assert early(answer(world), back) and not early(back._replace(kind="delayed"))
+        assert not early(back._replace(key="other-1-0"))
+        assert not early(back, after_us=returns.EARLY_FOR_US), "one that is stuck is not waited for"
+        await finish(world, process=process)
+        assert not early(back) and take(world, back).bounced == 1
+
+    world.play(script)
+
+
 def test_what_is_refused_for_another_reason_bounces_and_suppresses_nobody(world: World) -> None:
     async def script(world: World) -> None:
         await campaign(world)
@@ -84,6 +124,21 @@ def test_what_is_not_ours_is_not_believed(world: World, key: str | None) -> None
 
     world.play(script)
     assert world.counts_at_end == {"sent": 3}
+
+
+def test_nobody_is_believed_about_a_letter_that_never_left(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account()
+        world.campaign(targets=PEOPLE[:1], assignment="pooled", launch=True)
+        world.campaign(targets=PEOPLE[1:2], name="autumn")
+        instance = world.read(lambda tx: tx.settings.get("instance"))
+        for kind in ("bounced", "failed", "complaint"):
+            for number in (1, 2):
+                assert take(world, returned(kind, f"{instance}-{number}-0")) == (0, 0, 0)
+        assert not world.read(lambda tx: tx.suppressions.count())
+        await finish(world, "spring", "autumn")
+
+    world.play(script)
 
 
 def test_another_account_s_mailbox_says_nothing_about_this_one(world: World) -> None:
@@ -171,6 +226,24 @@ def test_too_many_that_come_back_in_a_day_pause_the_account(world: World) -> Non
     world.play(script)
 
 
+def test_too_many_that_come_back_when_the_cap_is_reached_pause_the_account_as_well(
+    world: World,
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"bounce_pause": "5%", "daily": {"message": 20}})
+        world.campaign(targets=PEOPLE)
+        process = world.process()
+        await until(world, lambda: world.account_now().state == "limit_reached")
+        first, second = sorted({effect.key for effect in world.sends()})[:2]
+        take(world, returned("failed", first))
+        assert world.account_now().state == "limit_reached"
+        take(world, returned("failed", second))
+        assert world.account_now().state == "paused", "tomorrow it would go on"
+        await process.stop()
+
+    world.play(script)
+
+
 def test_the_bounces_of_yesterday_are_over(world: World) -> None:
     async def script(world: World) -> None:
         await campaign(world, 30, bounce_pause="5%")
@@ -229,5 +302,25 @@ def test_a_receipt_ends_a_doubt_as_it_does_elsewhere(world: World) -> None:
         take(world, Receipt("x", "delivered", world.clock.now(), key=key))
         await process.stop()
         assert world.counts() == {"sent": 1}
+
+    world.play(script)
+
+
+def test_one_that_is_refused_at_once_counts_with_those_that_came_back_later(world: World) -> None:
+    """One of thirty either way; both together are too many."""
+
+    async def script(world: World) -> None:
+        slow = {"bounce_pause": "5%", "spacing": "10s"}
+        world.account(policy=slow, bounce_at=[30])
+        world.campaign(targets=PEOPLE)
+        process = world.process()
+        await until(world, lambda: len(world.sends()) == 28)
+        take(world, returned("failed", world.sends()[0].key))
+        assert world.account_now().state == "active"
+        await until(world, lambda: world.account_now().state == "paused")
+        assert world.account_now().state_reason == "bounce rate 2/30 today is above 5%"
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert alert.kind == "account.bounces"
+        await process.stop()
 
     world.play(script)

@@ -1,6 +1,7 @@
 """Links to unsubscribe: signed, in the message where the channel has a place for them, in force
 from the moment they are followed. And follow-ups that go on with what came before."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.errors import InputError
-from paceline.core.instants import HOUR
+from paceline.core.instants import HOUR, SECOND
 from paceline.core.model import Content, Part, Step
 from paceline.core.outcome import Outcome
 from paceline.engine.ports import Message
@@ -21,6 +22,7 @@ from paceline.engine.unsubscribing import (
     unsubscribe,
 )
 from paceline.providers.sandbox import SandboxDriver, SandboxProvider
+from tests.engine.fenced import groups_at_the_fence
 from tests.engine.scenes import events, finish, until
 from tests.engine.world import World
 
@@ -133,6 +135,25 @@ def test_whoever_follows_the_link_gets_nothing_more(world: World, sent: list[Mes
     world.play(script)
     assert [one.target for one in sent].count(sent[0].target) == 1
     assert len(sent) == 3
+
+
+def test_whoever_unsubscribes_passes_the_fence_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(world: World) -> None:
+        links = reachable(world)
+        world.account()
+        world.campaign(1, launch=False)
+        process = world.process()
+        await world.wait(SECOND)
+        sizes = groups_at_the_fence(monkeypatch)
+        desk = UnsubscribeDesk(process.journal, world.clock, links)
+        others = [process.journal.write(lambda tx: tx.settings.get("instance")) for _ in range(3)]
+        await asyncio.gather(desk.unsubscribe(token(links.of(1))), *others)
+        assert sizes == [1]
+        await process.stop()
+
+    world.play(script)
 
 
 def test_a_link_of_a_delivery_that_is_no_more_does_nothing(world: World) -> None:

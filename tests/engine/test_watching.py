@@ -10,13 +10,16 @@ import pytest
 
 from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import HOUR, MINUTE, SECOND
+from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House
-from paceline.engine.ports import Account, Inbound, Mailbox, News
+from paceline.engine.ports import Account, Inbound, Mailbox, News, Returned
 from paceline.engine.ports.inbox import Watch
 from paceline.engine.watching import LEASE_US, Watcher
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
-from tests.engine.scenes import change, sql
+from paceline.store.inbox import Watches
+from tests.engine.fenced import groups_at_the_fence
+from tests.engine.scenes import change, sql, until
 from tests.engine.world import Process, World
 
 
@@ -219,6 +222,9 @@ def test_a_mailbox_that_refuses_us_is_told_at_once(world: World) -> None:
         await world.wait(SECOND)
         (alert,) = world.read(lambda tx: tx.alerts.list())
         assert alert.text == "the mailbox of ann cannot be read: wrong password"
+        world.write(lambda tx: accounts.remove(tx, "ann", world.clock.now()))
+        await world.wait(5 * MINUTE)
+        assert not world.read(lambda tx: tx.alerts.list()), "nobody reads it any more"
         await reader.stop()
 
     test(world, scene)
@@ -264,5 +270,73 @@ def test_whoever_has_lost_a_mailbox_writes_nothing_of_it_any_more(world: World) 
         assert texts(world) == [] and watch(world).cursor == "0"
         assert (post.open_now, watch(world).lease_until_at) == (0, 2**60), "it is another's now"
         await reader.stop()
+
+    test(world, scene)
+
+
+def test_a_mailbox_that_another_process_reads_is_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, tried = Watches.take, list[int]()
+
+    def counted(self: Watches, account_id: int, lease_us: int) -> Watch | None:
+        tried.append(account_id)
+        return take(self, account_id, lease_us)
+
+    monkeypatch.setattr(Watches, "take", counted)
+
+    async def scene(provider: PostalProvider) -> None:
+        first, second = Reader(world, world.process()), Reader(world, world.process("two"))
+        await world.wait(HOUR)
+        assert len(tried) <= 2, "to try in vain would be a write at every look"
+        await first.stop()
+        await second.stop()
+
+    test(world, scene)
+
+
+def test_what_may_suppress_somebody_passes_the_fence_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(provider: PostalProvider) -> None:
+        world.account("ben")
+        provider.posts["ben"] = Post()
+        reader = Reader(world, world.process())
+        await world.wait(SECOND)
+        sizes = groups_at_the_fence(monkeypatch)
+        for name in ("ann", "ben"):
+            provider.posts[name].put(Returned("bounced", "", "", 0, "", "nobodys-1-0"))
+        await world.wait(SECOND)
+        assert sizes == [1, 1]
+        await reader.stop()
+
+    test(world, scene)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_bounce_that_comes_before_its_letter_is_settled_is_read_again(
+    world: World, dies: bool
+) -> None:
+    async def scene(provider: PostalProvider) -> None:
+        post = provider.posts["ann"]
+        change(world, settings={"latency": "12s", "finds": False})
+        world.campaign(1)
+        doomed = world.process()
+        await until(world, lambda: world.counts() == {"sending": 1})
+        reader = Reader(world, world.process("two"))
+        await world.wait(SECOND)
+        instance = world.read(lambda tx: tx.settings.get("instance"))
+        back = Returned("bounced", "", "550 5.1.1 no such user", 0, "5.1.1", f"{instance}-1-0")
+        post.put(letter(1), back, letter(2))
+        await world.wait(SECOND)
+        assert world.counts() == {"sending": 1} and watch(world).cursor == "0"
+        assert texts(world) == ["text 1", "text 2"], "nobody else waits for it"
+        if dies:
+            doomed.die()
+        await world.wait(3 * MINUTE)
+        assert world.counts() == {"bounced": 1} and watch(world).cursor == "3"
+        assert texts(world) == ["text 1", "text 2"]
+        await reader.stop()
+        await (doomed.gone() if dies else doomed.stop())
 
     test(world, scene)

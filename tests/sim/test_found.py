@@ -4,11 +4,15 @@ A seed leads to the same place only as long as nothing changes on the way there,
 of its own in ``tests/engine`` or ``tests/store`` as well; the seeds are kept for they are cheap.
 """
 
+from dataclasses import replace
+
 import pytest
 
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.sim.many import _quiet
-from paceline.sim.simulation import Verdict, simulate
-from paceline.sim.weather import Faults
+from paceline.sim.simulation import Verdict, play, simulate
+from paceline.sim.weather import CLIMATES, Call, Faults
+from tests.sim.small import quick
 
 FOUND: list[tuple[str, Faults, int, str]] = [
     (
@@ -27,6 +31,8 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("storm", "heavy", 412, "a call counted ahead, taken for a wrong clock at every look"),
     ("reminders", "heavy", 19, "firings that waited for their window and lost their turns"),
     ("reminders", "heavy", 20, "the end of a window told by a clock that came later"),
+    ("inbox", "heavy", 6, "a bounce that came before its letter was settled, and was forgotten"),
+    ("inbox", "heavy", 8, "bounces that paused nobody because the day's cap was reached"),
     ("signals", "heavy", 147, "an alert told by a clock that was behind, and told again"),
 ]
 
@@ -39,3 +45,25 @@ def played(world: str, faults: Faults, seed: int) -> Verdict:
 @pytest.mark.parametrize(("world", "faults", "seed", "what"), FOUND)
 def test_what_was_found_stays_mended(world: str, faults: Faults, seed: int, what: str) -> None:
     assert played(world, faults, seed).violations == (), what
+
+
+def test_a_doubt_whose_call_may_live_is_not_waited_for_again_by_every_lane() -> None:
+    """Found by the world of letters, whose lanes are parked sooner than such a call is given up: it
+    was put off by two minutes for ever, and no person heard of it."""
+    climate = replace(
+        CLIMATES["none"],
+        calls=((Call.STUBBORN, 1 / 2), (Call.CRASH_BEFORE, 1 / 5)),
+        stubborn_us=10 * MINUTE,
+        restart_us=30 * SECOND,
+    )
+    policy, provider = {"spacing": "60s", "timeout": "10s"}, {"lost_rate": 0.6}
+    world = replace(
+        quick(policy, accounts=1, targets=12, mood="none", provider=provider),
+        climate=climate,
+        park_after_us=20 * SECOND,
+        processes=2,
+        lasts_us=20 * MINUTE,
+        calm_us=12 * HOUR,
+    )
+    with _quiet():
+        assert play(0, world, "heavy").violations == ()

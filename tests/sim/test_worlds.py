@@ -58,3 +58,15 @@ def test_office_has_five_accounts_two_weeks_and_a_change_of_the_clocks() -> None
 def test_crashes_come_in_storms_only_where_there_is_weather() -> None:
     assert draw_world("storm", random.Random(1), "heavy").climate is STORM
     assert draw_world("storm", random.Random(1), "none").climate is None
+
+
+def test_inbox_lasts_for_days_and_its_campaigns_go_to_the_same_people() -> None:
+    for seed in range(8):
+        world = draw_world("inbox", random.Random(seed), "heavy")
+        assert world.post is not None and world.climate is not None
+        assert len(world.senders) >= 2 and world.processes >= 2 and len(world.mailings) == 3
+        assert DAY < world.lasts_us < 3 * DAY
+        first = {mailing.address(0) for mailing in world.mailings}
+        assert len(first) == 1 and "@" in first.pop()
+        calm = draw_world("inbox", random.Random(seed), "none")
+        assert calm.post is not None and not calm.post.troubles and calm.climate is None

@@ -1,6 +1,6 @@
 """What comes in: messages, each once, and mailboxes that one process at a time reads."""
 
-from paceline.engine.ports import Inbound
+from paceline.engine.ports import Inbound, NewAlert
 from tests.store.scene import T0, Scene
 
 
@@ -75,3 +75,22 @@ def test_bounces_are_told_apart_by_when_they_came(fresh_scene: Scene) -> None:
     scene.sql(f"UPDATE deliveries SET sent_at = {T0} WHERE id = {sent}")
     with scene.store.read() as tx:
         assert tx.ledger.bounces(lane.account_id, T0) == (0, 1)
+
+
+def test_how_far_it_has_been_taken_in_can_be_seen_in_a_few_numbers(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    ann = scene.account()
+    with scene.store.write() as tx:
+        before = tx.audit.mail()
+        assert (before.suppressed, before.bounced, before.received) == (0, 0, 0)
+        assert (before.alerts, before.watches, before.accounts) == ((0, 0, 0), {}, {ann: "active"})
+        held = tx.watches.take(ann, 1_000_000)
+        assert held is not None
+        tx.inbox.add(ann, message(), None, T0)
+        tx.suppressions.add("anna@example.com", "she asked", "operator", T0)
+        for _ in range(2):
+            tx.alerts.put(NewAlert("k", "mailbox.failing", "it fails", account_id=ann), T0)
+        tx.watches.change(held, None, cursor="7", problem="away")
+        after = tx.audit.mail()
+    assert (after.suppressed, after.received, after.alerts) == (1, 1, (1, 2, 0))
+    assert after.watches == {ann: ("7", 1, False, "away")}

@@ -10,6 +10,7 @@ from paceline.core.instants import Instant
 from paceline.core.model import Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import alerts, events
+from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.people import known_as
 from paceline.engine.pooling import give_back
 from paceline.engine.ports import (
@@ -121,6 +122,9 @@ def with_aftermath(
     fresh = [after for settlement, after in aftermaths if not _is_written(tx, settlement)]
     (result,) = tx.path.apply([unit])
     moved = [_carry_out(tx, aftermath, account, now) for aftermath in fresh]
+    if any(aftermath.suppress is not None for aftermath in fresh):
+        # The lane knows of those that came back at once; others may have come back since.
+        look_at_bounces(tx, account, now)
     # After everything that waits for a lane: who raises the same alert must not have to wait for
     # us while we wait for them.
     for aftermath, changed in zip(fresh, moved, strict=True):

@@ -98,7 +98,8 @@ class UnsubscribeDesk:
         if delivery_id is None:
             return False
         now = self._clock.now()
-        done = await self._journal.write(lambda tx: unsubscribe(tx, delivery_id, now))
+        # Whoever needs the fence needs a transaction of its own.
+        done = await self._journal.write(lambda tx: unsubscribe(tx, delivery_id, now), alone=True)
         if done is not None and done.new:
             log.info("unsubscribed", delivery=delivery_id)
         return done is not None

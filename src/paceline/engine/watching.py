@@ -2,7 +2,8 @@
 
 What a mailbox brings and how far it has been read are written in one transaction: a process that is
 killed in between leaves neither, and whoever reads next is given the same again. What was taken in
-twice changes nothing the second time.
+twice changes nothing the second time. That is also how a bounce is dealt with that comes before its
+letter is settled: the mailbox is read again from the same place until it is.
 
 Nothing here can harm sending: whatever fails is logged, kept as the mailbox's problem, and tried
 again later. A mailbox that does not let us in is told to operators.
@@ -31,6 +32,8 @@ LEASE_US = 3 * MINUTE
 WAIT_US = MINUTE
 """How long a mailbox is waited for at a time: well within a lease."""
 OPEN_WITHIN_US = 30 * SECOND
+EARLY_US = 10 * SECOND
+"""After how long a report is read again that came before its letter was settled."""
 TELL_AFTER_US = 15 * MINUTE
 """How long a mailbox is away before operators are told; one that refuses us is told at once."""
 
@@ -48,19 +51,22 @@ class Watcher(Looker):
         *,
         look_every_us: int = LOOK_EVERY_US,
         wait_us: int = WAIT_US,
+        lease_us: int = LEASE_US,
     ) -> None:
         super().__init__(clock, look_every_us, log, "mailboxes")
         self._journal = journal
         self._providers = providers
         self._wait_us = wait_us
+        self._lease_us = lease_us
         self._reading: dict[int, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
         """Begin to read every mailbox that nobody reads."""
         self._reading = {name: task for name, task in self._reading.items() if not task.done()}
-        accounts = await self._journal.read(lambda tx: tx.accounts.list())
+        accounts, held = await self._journal.read(lambda tx: (tx.accounts.list(), _held(tx)))
         for account in accounts:
-            if account.id not in self._reading and self._has_mailbox(account):
+            ours_to_read = account.id not in self._reading and account.id not in held
+            if ours_to_read and self._has_mailbox(account):
                 task = asyncio.create_task(self._read(account), name=f"mailbox {account.name}")
                 self._reading[account.id] = task
 
@@ -81,7 +87,7 @@ class Watcher(Looker):
         """Read it for as long as it is ours and can be read. Whatever ends that is tried again by
         the next look."""
         try:
-            held = await self._journal.write(lambda tx: tx.watches.take(account.id, LEASE_US))
+            held = await self._journal.write(lambda tx: tx.watches.take(account.id, self._lease_us))
             if held is not None:
                 await self._hold(account, held)
         except StoreError as error:
@@ -103,6 +109,8 @@ class Watcher(Looker):
                 if after is None:
                     ours = False
                     return
+                if news and after.cursor == held.cursor:
+                    await self._clock.sleep(EARLY_US)
                 held = after
         except (ProviderError, TimeoutError) as error:
             ours = False
@@ -123,18 +131,24 @@ class Watcher(Looker):
         def work(tx: Tx) -> tuple[Watch | None, bool, TakenIn]:
             returns.prepare(tx, news)
             after = tx.watches.change(
-                held, LEASE_US, cursor=cursor, read_at=now, problem="", failing_since_at=None
+                held, self._lease_us, cursor=cursor, read_at=now, problem="", failing_since_at=None
             )
             if after is None:
                 return None, False, TakenIn()
             current = tx.accounts.get(account.id)
+            # Asked first: should it be settled while we look, it is read once more for nothing.
+            early = returns.come_early(tx, current, news, now)
             taken = returns.take_in(tx, current, news, now)
+            if early:
+                # Then we are given all of it again, and the rest of it changes nothing any more.
+                after = tx.watches.change(after, self._lease_us, cursor=held.cursor)
             if held.problem:
                 alerts.mailbox_works(tx, current, now)
             same = current.removed_at is None and current.settings == account.settings
             return after, same, taken
 
-        after, goes_on, taken = await self._journal.write(work)
+        # Whoever needs the fence needs a transaction of its own.
+        after, goes_on, taken = await self._journal.write(work, alone=bool(news))
         if any(taken):
             log.info("mail taken in", account=account.name, **taken._asdict())
         return after, goes_on
@@ -161,6 +175,15 @@ class Watcher(Looker):
         except StoreError as error:
             # Then others wait until the lease is over.
             log.warning("mailbox is not given back", error=str(error))
+
+
+def _held(tx: Tx) -> set[int]:
+    """Accounts whose mailbox somebody reads: to try and take those would be a write in vain, in
+    every process and at every look."""
+    leases = ((watch.account_id, watch.lease_until_at) for watch in tx.watches.list())
+    return {
+        account_id for account_id, until_at in leases if until_at is not None and until_at > tx.now
+    }
 
 
 async def _close(mailbox: Mailbox, account: Account) -> None:

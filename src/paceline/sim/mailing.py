@@ -37,6 +37,8 @@ class Mailing:
     zone: str = "UTC"
     zones: tuple[str, ...] = ()
     """Where its people live, one after the other and over again; all over the world if not told."""
+    domains: tuple[str, ...] = ()
+    """Where they have their mailboxes, likewise; without any, addresses are plain names."""
 
     @property
     def deliveries(self) -> int:
@@ -44,7 +46,8 @@ class Mailing:
         return self.targets * (1 + len(self.steps))
 
     def address(self, number: int) -> str:
-        return f"{self.audience or self.name}-{number:05}"
+        name = f"{self.audience or self.name}-{number:05}"
+        return f"{name}@{self.domains[number % len(self.domains)]}" if self.domains else name
 
     def zone_of(self, number: int) -> str:
         zones = self.zones or ZONES

@@ -17,7 +17,7 @@ from paceline.core.model import Content, Part, Target
 from paceline.core.states import AccountState, CampaignState
 from paceline.engine import launching, queries
 from paceline.engine.campaign_spec import CampaignSpec
-from paceline.engine.commands import accounts, campaigns, control, reminders, retrying
+from paceline.engine.commands import accounts, campaigns, control, reminders, retrying, suppressions
 from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.engine.runs import standing_run
@@ -107,6 +107,7 @@ class Operators:
             *self._drastic(account, campaign),
             *self._thorough(account, campaign),
             *(attention.orders(self) if self.world.signals is not None else ()),
+            *((("suppresses a domain", self._suppress_domain),) if self.world.post else ()),
         ]
 
     def _of_accounts(self, account: str) -> list[tuple[str, Callable[[], None]]]:
@@ -188,6 +189,11 @@ class Operators:
         address = mailing.address(self.rng.randrange(mailing.targets))
         at = self.say(lambda tx, now: tx.suppressions.add(address, "asked us", "operator", now))
         self.around.witness.suppressed_at.setdefault(address, at)
+
+    def _suppress_domain(self) -> None:
+        domain = f"@{self.rng.choice(self.rng.choice(self.world.mailings).domains)}"
+        at = self.say(lambda tx, now: suppressions.add(tx, domain, "they asked us", now))
+        self.around.witness.suppressed_at.setdefault(domain, at)
 
     def _send(self, account: str) -> None:
         content = Content((Part("text", "a word between ourselves"),))

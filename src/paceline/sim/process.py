@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal
+from paceline.engine.looking import Looker
 from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
 from paceline.engine.teller import Teller
+from paceline.engine.unsubscribing import Links, UnsubscribeDesk
+from paceline.engine.watching import Watcher
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
 from paceline.sim.loop import OWNER, VirtualLoop
+from paceline.sim.mailboxes import PostalWire
 from paceline.sim.phone import Line, Phone
+from paceline.sim.post_office import PostOffice
 from paceline.sim.trace import Trace
 from paceline.sim.watching import CommitWatch
 from paceline.sim.weather import Commit, Weather
@@ -59,6 +64,8 @@ class Surroundings:
     """Where the far side of the wire lives: what is started there survives every process."""
     phone: Phone | None = None
     """Where operators are told of alerts, in worlds in which they are."""
+    links: Links | None = None
+    """By which people unsubscribe, in worlds with mail."""
 
 
 class _MachineClock(SystemClock):
@@ -101,7 +108,8 @@ class Process:
         """From when to when it stood still last."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
-        wire = Wire(self, around.provider)
+        office = around.provider if isinstance(around.provider, PostOffice) else None
+        wire = Wire(self, around.provider) if office is None else PostalWire(self, office)
         watch = CommitWatch(around.trace, name)
         self.store = PortStore(around.store, around.trace, name)
         self.journal = GroupJournal(
@@ -111,28 +119,32 @@ class Process:
             reader=PortRunner(self, writes=False),
             observer=watch,
         )
+        providers = Registry([wire])
         self.supervisor = Supervisor(
             self.journal,
             clock,
-            Registry([wire]),
+            providers,
             observer=watch,
             rng=rng,
             options=options,
         )
-        context = copy_context()
-        context.run(OWNER.set, self)
-        self._main = asyncio.get_running_loop().create_task(
-            self.supervisor.run(), name=f"process {name}", context=context
-        )
+        self._context = copy_context()
+        self._context.run(OWNER.set, self)
+        self._main = self._begin(self.supervisor.run(), "process")
         self._main.add_done_callback(lambda _: self.gone.set())
-        self._teller: Teller | None = None
-        self._telling: asyncio.Task[None] | None = None
+        beside: list[Looker] = []
         if around.phone is not None:
-            self._teller = Teller(self.journal, clock, Line(self, around.phone))
-            self._telling = asyncio.get_running_loop().create_task(
-                self._teller.run(), name=f"teller of {name}", context=context
-            )
+            beside.append(Teller(self.journal, clock, Line(self, around.phone)))
+        self._desk: UnsubscribeDesk | None = None
+        if office is not None and around.links is not None:
+            beside.append(_watcher(self.journal, clock, providers, office))
+            self._desk = UnsubscribeDesk(self.journal, clock, around.links)
+        self._beside = [(one, self._begin(one.run(), type(one).__name__)) for one in beside]
         around.trace.note(name, "starts")
+
+    def _begin(self, work: Coroutine[Any, Any, T], what: str) -> asyncio.Task[T]:
+        loop = asyncio.get_running_loop()
+        return loop.create_task(work, name=f"{what} {self.name}", context=self._context)
 
     def _clock(self) -> SystemClock:
         """The machine's clock as the engine reads it in production, over virtual time."""
@@ -189,13 +201,30 @@ class Process:
 
         False where the process has died over it.
         """
-        if self._teller is not None and self._telling is not None:
-            self._teller.stop()
-            done, _ = await asyncio.wait({self._telling}, timeout=TELLING_SECONDS)
-            for telling in done:
-                if not telling.cancelled():
-                    telling.result()
+        if not self._beside:
+            return self.alive
+        for one, _ in self._beside:
+            one.stop()
+        running = [running for _, running in self._beside]
+        _, late = await asyncio.wait(running, timeout=TELLING_SECONDS)
+        for running_on in late:
+            running_on.cancel()
+        await asyncio.wait(running)
+        for ended in running:
+            if not ended.cancelled():
+                ended.result()
         return self.alive
+
+    async def unsubscribe(self, token: str) -> bool:
+        """Whether somebody who followed a link was told that it is done. Whoever asks a process
+        that dies, or that cannot reach its database, was not."""
+        if self._desk is None or not self.alive:
+            return False
+        answering = self._begin(self._desk.unsubscribe(token), "page of")
+        await asyncio.wait({answering})
+        if answering.cancelled() or isinstance(answering.exception(), StoreError):
+            return False
+        return answering.result()
 
     # ------------------------------------------------------------------ what befalls it
 
@@ -247,6 +276,20 @@ class Process:
     def refuse_dead(self) -> None:
         if not self.alive:
             raise asyncio.CancelledError
+
+
+def _watcher(
+    journal: GroupJournal, clock: SystemClock, providers: Registry, office: PostOffice
+) -> Watcher:
+    post = office.post
+    return Watcher(
+        journal,
+        clock,
+        providers,
+        look_every_us=post.look_every_us,
+        wait_us=post.wait_us,
+        lease_us=post.lease_us,
+    )
 
 
 INSIDE = (Commit.BUSY, Commit.CONFLICT, Commit.ROW)

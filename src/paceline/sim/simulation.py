@@ -15,16 +15,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from paceline.core.durations import parse_duration
-from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.policy import Policy
 from paceline.engine import queries
-from paceline.engine.ports import Delivery, Run
+from paceline.engine.ports import Delivery, Run, Tx
 from paceline.sim.atlas import draw_world
 from paceline.sim.checks import Evidence, Violation, judge
 from paceline.sim.checks.evidence import OVER
+from paceline.sim.correspondence import Correspondence
 from paceline.sim.diary import Annals, Diary
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
 from paceline.sim.operators import OUT_OF_SERVICE
+from paceline.sim.posting import keep_hours, next_mail_at, open_the_office, told, unread
 from paceline.sim.process import Skew
 from paceline.sim.reminder_orders import left
 from paceline.sim.reminding import Routine
@@ -118,6 +120,8 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
 
 
 async def _perform(stage: Stage) -> None:
+    if stage.office is not None:
+        open_the_office(stage, stage.office)
     for number in range(stage.world.processes):
         stage.start(f"process-{number}")
     loop = asyncio.get_running_loop()
@@ -143,6 +147,8 @@ async def _perform(stage: Stage) -> None:
 
 
 def _troubles(stage: Stage) -> Iterator[Coroutine[Any, Any, None]]:
+    if stage.world.post is not None:
+        yield keep_hours(stage, stage.world.post)
     if stage.around.weather.clear:
         return
     yield _set_clocks(stage)
@@ -248,8 +254,10 @@ async def _rest(stage: Stage) -> None:
     """Where nothing is due for long, everybody is sent home until shortly before it is."""
     with stage.around.store.read() as tx:
         lanes = [tx.lanes.get(account.id) for account in tx.accounts.list()]
-        wake_at = tx.lanes.next_wake_at()
+        wakes = (tx.lanes.next_wake_at(), next_mail_at(stage))
+        wake_at = min((at for at in wakes if at is not None), default=None)
         busy = any(lane.owner is not None for lane in lanes) or bool(tx.steps.waiting())
+        busy = busy or not _only_waits_for_mail(stage, tx)
     rest_us = 0 if wake_at is None or busy else wake_at - BACK_US - stage.around.clock.now()
     if rest_us < LOOK_EVERY_US:
         return
@@ -257,6 +265,11 @@ async def _rest(stage: Stage) -> None:
     for name in sorted(stage.processes):
         stage.processes[name].begin_to_stop()
     await asyncio.sleep(rest_us / SECOND)
+
+
+def _only_waits_for_mail(stage: Stage, tx: Tx) -> bool:
+    """Whether all that came back by now has been taken in."""
+    return unread(stage, tx) == (next_mail_at(stage) is not None)
 
 
 def _left(stage: Stage) -> int:
@@ -267,14 +280,18 @@ def _left(stage: Stage) -> int:
             if stage.world.tended
             else [account.id for account in tx.accounts.list() if account.state in OUT_OF_SERVICE]
         )
-        return left(tx) + sum(
-            count
-            for campaign in tx.campaigns.list()
-            for run in tx.runs.of_campaign(campaign.id)
-            for account_id, counts in tx.runs.accounts(run.id).items()
-            if account_id not in given_up
-            for state, count in counts.items()
-            if state not in OVER
+        return (
+            left(tx)
+            + unread(stage, tx)
+            + sum(
+                count
+                for campaign in tx.campaigns.list()
+                for run in tx.runs.of_campaign(campaign.id)
+                for account_id, counts in tx.runs.accounts(run.id).items()
+                if account_id not in given_up
+                for state, count in counts.items()
+                if state not in OVER
+            )
         )
 
 
@@ -317,7 +334,7 @@ def _evidence(stage: Stage) -> Evidence:
         planned=sum(m.deliveries for m in world.mailings)
         + stage.operators.direct
         + sum(run.total for run in runs.values() if run.kind == "reminder"),
-        suppressed_at=witness.suppressed_at,
+        suppressed_at={**_suppressed_at(stage), **witness.suppressed_at},
         silences=stage.operators.silences,
         ended_at=stage.around.clock.now(),
         came_to_rest=stage.over,
@@ -333,7 +350,23 @@ def _evidence(stage: Stage) -> Evidence:
         tables=stage.operators.tables,
         rung=stage.around.phone.rung if stage.around.phone is not None else (),
         annals=_annals(stage),
+        post=_correspondence(stage),
     )
+
+
+def _suppressed_at(stage: Stage) -> dict[str, Instant]:
+    """By whatever an address came to be suppressed, and not by operators only."""
+    entries = stage.register.entries if stage.register is not None else []
+    return {address: entry.at for entry in entries for address in entry.suppressed}
+
+
+def _correspondence(stage: Stage) -> Correspondence | None:
+    office, register = stage.office, stage.register
+    if office is None or register is None:
+        return None
+    with stage.around.store.read() as tx:
+        events = told(tx)
+    return Correspondence(office.boxes, register.entries, office.clicks, events)
 
 
 def _annals(stage: Stage) -> Annals | None:

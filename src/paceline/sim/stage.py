@@ -24,6 +24,7 @@ from paceline.engine.commands import accounts, campaigns, signals
 from paceline.engine.commands.accounts import House, NewAccount
 from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import SupervisorOptions
+from paceline.engine.unsubscribing import KEY, Links, ensure_links, set_base_url
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.sim.attention import Table
@@ -32,7 +33,9 @@ from paceline.sim.diary import Diary
 from paceline.sim.mailing import Mailing
 from paceline.sim.operators import Operators
 from paceline.sim.phone import Phone
+from paceline.sim.post_office import Letters, PostOffice
 from paceline.sim.process import Process, Skew, Surroundings
+from paceline.sim.register import Register
 from paceline.sim.reminder_orders import set_up
 from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
@@ -68,13 +71,22 @@ class Stage:
     processes: dict[str, Process] = field(default_factory=dict)
     skews: dict[str, Skew] = field(default_factory=dict)
     chronicle: Chronicle | None = None
+    register: Register | None = None
     born: int = 0
     over: bool = False
+    clicking: int = 0
+    """How many people are about to unsubscribe and have not been told yet that it is done."""
     dark_until_at: Instant = 0
     """Until when nobody starts anything again that has ended."""
     spread_us: int = 0
     """How far apart any two readings of clocks ever were at one instant, or of one before and after
     somebody set it."""
+
+    @property
+    def office(self) -> PostOffice | None:
+        """Where letters go, in worlds with mail."""
+        provider = self.around.provider
+        return provider if isinstance(provider, PostOffice) else None
 
     def start(self, name: str) -> None:
         """A process of that name, on the machine of that name."""
@@ -104,14 +116,17 @@ def set_stage(
 ) -> Stage:
     """Accounts, campaigns and people; nobody runs yet."""
     chronicle = _chronicle(world, store, clock)
-    store = chronicle or store
-    effects = MemoryEffects()
-    provider = SandboxProvider(clock, effects)
+    register = None if world.post is None else Register(store, clock)
+    store = register or chronicle or store
+    effects, provider = _provider(world, clock, trace)
     house = House(Registry([provider]), Catalogue())
     witness = Witness(clock, store, trace, careful=world.careful)
     weather = Weather(world.climate or CLIMATES[faults], rng("weather"))
     phone = None if world.signals is None else Phone()
-    around = Surroundings(clock, store, provider, witness, weather, trace, copy_context(), phone)
+    links = _links(store) if world.post is not None else None
+    around = Surroundings(
+        clock, store, provider, witness, weather, trace, copy_context(), phone, links
+    )
     if chronicle is not None:
         chronicle.calls = witness.calls
     operators = Operators(around, world, house, effects, rng("operators"))
@@ -134,8 +149,36 @@ def set_stage(
     spread_us = 2 * DRIFT_US if world.fleet else 0
     operators.tables.append(Table(clock.now(), world.signals or {}))
     return Stage(
-        world, around, operators, effects, house, rng, chronicle=chronicle, spread_us=spread_us
+        world,
+        around,
+        operators,
+        effects,
+        house,
+        rng,
+        chronicle=chronicle,
+        register=register,
+        spread_us=spread_us,
     )
+
+
+def _provider(
+    world: World, clock: LoopClock, trace: Trace
+) -> tuple[MemoryEffects, SandboxProvider]:
+    if world.post is None:
+        effects = MemoryEffects()
+        return effects, SandboxProvider(clock, effects)
+    letters = Letters()
+    office = PostOffice(clock, letters, world.post, trace)
+    office.set_up([sender.name for sender in world.senders], world.lasts_us)
+    return letters, office
+
+
+def _links(store: Store) -> Links | None:
+    """As ``app.py`` has them, with a key that is the same in every world."""
+    with store.write() as tx:
+        set_base_url(tx, "https://sim.example")
+        tx.settings.put(KEY, "00" * 32)
+        return ensure_links(tx)
 
 
 def _chronicle(world: World, store: Store, clock: LoopClock) -> Chronicle | None:

@@ -73,6 +73,19 @@ RINGS = (
 """As long as the weather is bad at all: there are few notices, and each is worth a crash."""
 
 
+class Read(Enum):
+    """What becomes of one reading of a mailbox that brings something."""
+
+    WELL = auto()
+    CRASH = auto()  # with the mail in hand, and nothing written down
+    CUT = auto()
+    STANDSTILL = auto()
+
+
+READS = ((Read.CRASH, 1 / 8), (Read.CUT, 1 / 8), (Read.STANDSTILL, 1 / 12))
+"""As for notices: there are few, and each is worth a crash."""
+
+
 @dataclass(frozen=True, slots=True)
 class Climate:
     """How often, as chances: per visit to the store, per call, per turn of the loop."""
@@ -233,6 +246,10 @@ class Weather:
 
     def ring(self) -> Ring:
         fate: Ring = self._drawn(() if self.clear else RINGS, Ring.WELL)
+        return fate
+
+    def read(self) -> Read:
+        fate: Read = self._drawn(() if self.clear else READS, Read.WELL)
         return fate
 
     def login(self) -> tuple[int, bool]:

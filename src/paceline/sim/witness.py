@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import Instant
-from paceline.core.outcome import Outcome
+from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.clock import LoopClock
 from paceline.engine.ports import CallFacts, LedgerRow, Media, Message, Store, Tx, Upload
 from paceline.sim.trace import Trace
@@ -54,6 +54,8 @@ class Heard:
     generation: int | None
     """Under which the call was made."""
     retry_after_us: int
+    alone: bool = False
+    """Whether it asks for time for this one message only, and not for the account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class Witness:
                 key=message.key,
                 generation=None if call.facts is None else call.facts.generation,
                 retry_after_us=outcome.retry_after_us,
+                alone=outcome.kind is OutcomeKind.TRANSIENT,
             )
         )
 

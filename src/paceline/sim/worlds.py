@@ -15,6 +15,7 @@ from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
 from paceline.core.model import Part
 from paceline.sim.mailing import ZONES, Mailing
+from paceline.sim.post import Post
 from paceline.sim.reminding import Routine
 from paceline.sim.weather import MOODS, Climate, Faults
 
@@ -61,6 +62,9 @@ class World:
     the tables are read with every commit, and people put right only what they were told of."""
     routine: Routine | None = None
     """Its reminders, where it has any; then, too, the tables are read with every commit."""
+    post: Post | None = None
+    """What becomes of letters, where they are letters; then the watchers of mailboxes run as well,
+    and what they take in is read with every commit."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
     rests: bool = False

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, s
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
-from paceline.engine.ports.audit import Moment
+from paceline.engine.ports.audit import MailMoment, Moment, Watched
 from paceline.engine.ports.history import IMPORTED
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import CallFacts
@@ -41,6 +41,16 @@ FROM accounts a JOIN lanes l ON l.account_id = a.id
 """
 _RUNS = "SELECT id, state FROM runs"
 _CHECKPOINTS = "SELECT account_id, checkpoint FROM usage WHERE checkpoint IS NOT NULL"
+_MAIL = """
+SELECT (SELECT count(*) FROM suppressions),
+    (SELECT coalesce(sum(n), 0) FROM counters WHERE state = 'bounced'),
+    (SELECT count(*) FROM inbound), count(*), coalesce(sum(count), 0), count(cleared_at)
+FROM alerts
+"""
+_WATCHES = """
+SELECT account_id, cursor, generation, lease_until_at IS NOT NULL, problem FROM watches
+"""
+_STATES = "SELECT id, state FROM accounts"
 
 
 class Audit(Subject):
@@ -182,6 +192,19 @@ class Audit(Subject):
         }
         runs, checkpoints = (dict(self._all(cursor, asked)) for asked in (_RUNS, _CHECKPOINTS))
         return Moment(rows, accounts, runs, checkpoints)
+
+    def mail(self) -> MailMoment:
+        cursor = self._context.cursor()
+        ((suppressed, bounced, received, *alerts),) = self._all(cursor, _MAIL)
+        watches = {
+            account_id: Watched(place, generation, bool(held), problem)
+            for account_id, place, generation, held, problem in self._all(cursor, _WATCHES)
+        }
+        count, raised, over = (int(number) for number in alerts)
+        states = dict(self._all(cursor, _STATES))
+        return MailMoment(
+            suppressed, int(bounced), received, (count, raised, over), watches, states
+        )
 
     @staticmethod
     def _all(cursor: Any, statement: str) -> list[Any]:

@@ -12,23 +12,25 @@ from typing import NamedTuple
 
 import structlog
 
-from paceline.core.calendar import day_start_of
 from paceline.core.discretion import discreet
 from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
-from paceline.core.health import bounces_too_many
-from paceline.core.instants import Instant
-from paceline.core.policy import Policy
-from paceline.core.states import AccountState, DeliveryState
-from paceline.engine import alerts, events
-from paceline.engine.commands.receipts import named_by, resolve_by_receipt
-from paceline.engine.pooling import give_back
+from paceline.core.instants import DAY, Instant
+from paceline.core.states import DeliveryState
+from paceline.engine import alerts
+from paceline.engine.bouncing import look_at_bounces
+from paceline.engine.commands.receipts import resolve_by_receipt
+from paceline.engine.naming import named_by
 from paceline.engine.ports import Account, Delivery, Inbound, News, Receipt, Returned, Tx
 from paceline.engine.runs import end_if_done
 
 BOUNCE = "bounce"
 COMPLAINT = "complaint"
 """The sources of suppressions that follow from what came back."""
+CAME_BACK = ("bounced", "failed")
+"""What is told of letters that will not arrive any more."""
+EARLY_FOR_US = DAY
+"""For how long a letter may be on its way and yet have come back; longer than clocks are wrong."""
 
 log = structlog.get_logger("paceline.inbox")
 
@@ -54,20 +56,37 @@ def take_in(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> Take
     bounced = complaints = received = 0
     for one in news:
         if isinstance(one, Returned):
-            bounced += one.kind in ("bounced", "failed") and _came_back(tx, account, one, at)
+            bounced += one.kind in CAME_BACK and _came_back(tx, account, one, at)
             complaints += one.kind == "complaint" and _complained(tx, one, at)
         elif isinstance(one, Inbound):
             received += _received(tx, account, one, at)
         elif isinstance(one, Receipt):
             resolve_by_receipt(tx, account.id, one, at)
     if bounced:
-        _look_at_bounces(tx, account, at)
+        look_at_bounces(tx, account, at)
     return TakenIn(bounced, complaints, received)
+
+
+def come_early(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> bool:
+    """Whether some of it is about a letter that is being sent this very moment, as far as anybody
+    knows: its answer is under way, or its process has just died. What became of it is not known
+    before that is settled, so it has to be told again in a while."""
+    keys = {one.key for one in news if isinstance(one, Returned) and one.kind in CAME_BACK}
+    found = [_letter(tx, key) for key in sorted(key for key in keys if key is not None)]
+    return any(_is_being_sent(tx, account, one, at) for one in found if one is not None)
+
+
+def _is_being_sent(tx: Tx, account: Account, delivery: Delivery, at: Instant) -> bool:
+    if delivery.account_id != account.id or delivery.state is not DeliveryState.SENDING:
+        return False
+    intents = [row.at for row in tx.ledger.of_delivery(delivery.id) if row.kind == "intent"]
+    # A letter that is stuck must not keep all others from being read for ever.
+    return max(intents, default=0) > at - EARLY_FOR_US
 
 
 def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> bool:
     """Whether that is news of one of this account's deliveries."""
-    delivery = _delivery(tx, returned.key)
+    delivery = _letter(tx, returned.key)
     if delivery is None or delivery.account_id != account.id:
         return False
     # Whoever is in doubt whether it went out knows now.
@@ -75,13 +94,14 @@ def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> boo
         receipt = Receipt("", "sent", at, key=returned.key)
         resolve_by_receipt(tx, account.id, receipt, at)
         delivery = tx.deliveries.get(delivery.id)
+    reason = discreet(returned.reason or "it came back", delivery.target, delivery.fields)
+    if returned.kind == "bounced":
+        # Whatever becomes of this letter: there is nobody at that address.
+        tx.suppressions.add(delivery.target, reason, BOUNCE, at)
     if delivery.state is not DeliveryState.SENT:
         return False
-    reason = discreet(returned.reason or "it came back", delivery.target, delivery.fields)
     tx.lanes.touch(account.id, at)
     tx.deliveries.move(delivery.id, "bounce", at=at, reason=f"came back: {reason}")
-    if returned.kind == "bounced":
-        tx.suppressions.add(delivery.target, reason, BOUNCE, at)
     _tell(tx, EventKind.DELIVERY_RETURNED, delivery, at, suppressed=returned.kind == "bounced")
     end_if_done(tx, delivery.run_id, at)
     return True
@@ -89,7 +109,7 @@ def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> boo
 
 def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
     """Whoever calls it spam is never written to again, from whichever account it came."""
-    delivery = _delivery(tx, returned.key)
+    delivery = _letter(tx, returned.key)
     if delivery is None:
         return False
     if not tx.suppressions.add(delivery.target, "complained of spam", COMPLAINT, at):
@@ -116,6 +136,13 @@ def _delivery(tx: Tx, key: str | None) -> Delivery | None:
         return None
 
 
+def _letter(tx: Tx, key: str | None) -> Delivery | None:
+    """The same of what was sent, or tried to be: what never left cannot have come back, nor can
+    anybody complain of it, whoever says so."""
+    delivery = _delivery(tx, key)
+    return delivery if delivery is not None and delivery.attempts else None
+
+
 def _tell(tx: Tx, kind: EventKind, delivery: Delivery, at: Instant, **more: bool) -> None:
     # Without the address: events are read by many, and kept when a person is erased.
     what = "came back" if kind is EventKind.DELIVERY_RETURNED else "was called spam"
@@ -128,25 +155,3 @@ def _tell(tx: Tx, kind: EventKind, delivery: Delivery, at: Instant, **more: bool
         delivery_id=delivery.id,
         data={"delivery": delivery.id, **more},
     )
-
-
-def _look_at_bounces(tx: Tx, account: Account, at: Instant) -> None:
-    """Pause an account of whose letters too many come back in a day, as its lane would."""
-    policy = Policy.from_mapping(account.policy, where=account.name)
-    since_at = day_start_of(at, policy.day_zone)
-    at_once, later = tx.ledger.bounces(account.id, since_at)
-    # A definite refusal has given its slot back, so those are counted on top.
-    sends = sum(tx.ledger.counts(account.id, since_at).values()) + at_once
-    if not bounces_too_many(policy, max(sends, later), at_once + later):
-        return
-    reason = f"bounce rate {at_once + later}/{sends} today is above {policy.bounce_pause}"
-    if tx.accounts.get(account.id).state is not AccountState.ACTIVE:
-        return
-    state = tx.accounts.move(account.id, "pause", reason=reason)
-    if state is None:
-        return
-    events.account_is(tx, account, state, at, reason=reason, until_at=None)
-    tx.lanes.touch(account.id, at)
-    give_back(tx, account.id, at)
-    alerts.account_stopped(tx, account, state, reason, at, bounced=True)
-    log.warning("account paused", account=account.name, reason=reason)

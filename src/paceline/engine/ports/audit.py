@@ -23,6 +23,33 @@ class Moment(NamedTuple):
     """Of every account that has one, as it is stored."""
 
 
+class Watched(NamedTuple):
+    """A mailbox as whoever reads it has left it."""
+
+    cursor: str
+    generation: int
+    held: bool
+    """Whether somebody reads it."""
+    problem: str
+
+
+class MailMoment(NamedTuple):
+    """How far what comes back has been taken in, for whoever compares it with another moment."""
+
+    suppressed: int
+    """How many addresses are."""
+    bounced: int
+    """How many deliveries are."""
+    received: int
+    """How many messages came in."""
+    alerts: tuple[int, int, int]
+    """How many there are, how often they were raised, and how many of them are over."""
+    watches: dict[int, Watched]
+    """By account."""
+    accounts: dict[int, str]
+    """The state of each."""
+
+
 class Audit(Protocol):
     """Reads for ``verify`` that recount what the counters claim."""
 
@@ -55,4 +82,8 @@ class Audit(Protocol):
 
     def moment(self) -> Moment:
         """All there is, just now; for simulated worlds, which are small."""
+        ...
+
+    def mail(self) -> MailMoment:
+        """The same for what comes back: a few numbers, because it is asked for at every commit."""
         ...

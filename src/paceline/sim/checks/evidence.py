@@ -14,6 +14,7 @@ from paceline.engine.ports import Delivery, Run
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.attention import Table
 from paceline.sim.chronicle import Page
+from paceline.sim.correspondence import Correspondence
 from paceline.sim.diary import Annals
 from paceline.sim.operators import Release, Silence
 from paceline.sim.phone import Rung
@@ -74,6 +75,8 @@ class Evidence:
     """What they were told."""
     annals: Annals | None = None
     """What was ordered and what became of it, in worlds with reminders."""
+    post: Correspondence | None = None
+    """What came back and what was made of it, in worlds with mail."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:

@@ -131,6 +131,8 @@ def impatient(evidence: Evidence) -> Iterator[Violation]:
             facts = call.facts
             if call.at <= heard.at or facts is None or facts.generation != heard.generation:
                 continue
+            if heard.alone and call.key != heard.key:
+                continue
             if facts.intent_at is None or facts.intent_at <= heard.clock_at + CHOSEN_US:
                 continue
             waited_us = max(call.at - heard.at, call.clock_at - heard.clock_at)
