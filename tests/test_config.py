@@ -8,6 +8,7 @@ import pytest
 from paceline.config import Settings, load, override
 from paceline.core.errors import InputError
 from paceline.core.instants import MILLISECOND, SECOND
+from paceline.core.sizes import GB, MB
 
 
 @pytest.fixture(autouse=True)
@@ -66,13 +67,28 @@ def test_every_setting_can_be_a_variable() -> None:
         "PACELINE_PARK_AFTER": "4s",
         "PACELINE_GRACE": "5s",
         "PACELINE_SANDBOX_EFFECTS": "effects.jsonl",
+        "PACELINE_ISOLATION": "Process",
+        "PACELINE_ACCOUNTS_PER_PROCESS": "5",
+        "PACELINE_WORKER_MEMORY": "1 GB",
     }
     settings = load(environ=variables)
     assert settings.public_url == "https://pace.example.com/here"
     assert (settings.log_level, settings.chosen_log_format) == ("debug", "json")
     assert (settings.process_name, settings.park_after_us) == ("one", 4 * SECOND)
     assert settings.effects_path == Path("effects.jsonl")
+    assert (settings.isolation, settings.accounts_per_process) == ("process", 5)
+    assert settings.worker_memory == settings.memory_limit == GB
     assert Settings(host="::1").public_url == "http://[::1]:8470"
+
+
+def test_workers_have_a_limit_unless_somebody_lifts_it_and_the_service_has_none() -> None:
+    assert Settings().memory_limit == 0
+    assert Settings(isolation="process").memory_limit == 512 * MB
+    for isolation in ("shared", "process"):
+        write(f'isolation = "{isolation}"\nworker_memory = "200 MB"\n')
+        assert load(environ={}).memory_limit == 200 * MB
+        write(f'isolation = "{isolation}"\nworker_memory = 0\n')
+        assert load(environ={}).memory_limit == 0
 
 
 def test_variables_of_others_are_left_alone() -> None:
@@ -97,6 +113,9 @@ def test_unknown_names_bring_up_the_nearest() -> None:
         ('poll = "1us"', "poll: '1us' is too short"),
         ('grace = "2h"', "grace: '2h' is too long"),
         ('log_level = "loud"', "log_level: 'loud' is none of debug, info, warning, error"),
+        ('isolation = "thread"', "isolation: 'thread' is none of shared, process"),
+        ("accounts_per_process = 0", "accounts_per_process: must be a whole number from 1 to 1000"),
+        ('worker_memory = "much"', "worker_memory: 'much' is not an amount of memory"),
         ('log_format = "xml"', "log_format: 'xml' is none of console, json"),
         ('base_url = "pace.example.com"', "base_url: 'pace.example.com' is not an http"),
         ('base_url = "ftp://pace.example.com"', "is not an http or https address"),

@@ -67,3 +67,15 @@ def test_an_exception_is_part_of_its_line(capsys: pytest.CaptureFixture[str]) ->
         structlog.get_logger("paceline").exception("crashed")
     (line,) = lines(capsys)
     assert "ValueError: broken" in json.loads(line)["exception"]
+
+
+def test_the_secret_in_an_address_is_logged_by_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever logs what was asked for, and however."""
+    logs.configure("info", "json")
+    address = "/hooks/anna@example.com/s3cret-S3cret_s3cret"
+    logging.getLogger("uvicorn.error").warning('%s - "%s"', "::1", f"POST {address}?a=1 HTTP/1.1")
+    structlog.get_logger("paceline").info("asked", path=address)
+    structlog.get_logger("paceline").info(f"https://mail.example.com{address}")
+    said = lines(capsys)
+    assert len(said) == 3 and all("/hooks/anna@example.com/(secret)" in line for line in said)
+    assert "s3cret" not in "".join(said).lower()

@@ -1,19 +1,15 @@
 """The one place that wires: settings become a store, providers, policies and a running service.
 
-Nothing is decided here but who gets to know whom, what a signal means, and in which order things
-start and stop. What only the service needs is loaded where it is used, because every command comes
-through here.
+Nothing is decided here but who gets to know whom, and in which order things start and stop. What
+only the service needs is loaded where it is used, because every command comes through here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import secrets
-import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,9 +41,11 @@ if TYPE_CHECKING:
     from paceline.api.server import HttpServer
     from paceline.engine.courier import Courier
     from paceline.engine.looking import Looker
-    from paceline.engine.supervisor import Supervisor
+    from paceline.engine.ports.workers import Workers
+    from paceline.engine.station import Station
     from paceline.providers.postman import HttpPostman
     from paceline.providers.sandbox import FileEffects
+    from paceline.providers.spawning import ProcessWorkers
 
 
 log = structlog.get_logger("paceline.app")
@@ -57,15 +55,8 @@ READERS = 4
 GATHER_US = 4 * MILLISECOND
 """Between two commits of lanes that have all the time in the world: a thousand at forty a minute
 need not be a thousand commits a second."""
-SWITCH_S = 0.0002
-GC_THRESHOLDS = (50_000, 20, 50)
 TELLING_SECONDS = 5
 """How long a stop waits for alerts and events that are being told."""
-
-AT_ONCE = (
-    "paceline: stopped at once; messages under way are in doubt now, and whoever takes up their "
-    "lanes will look into them"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +128,17 @@ def _couriers(app: App, journal: Journal) -> list[Courier]:
     return found
 
 
+def make_workers(settings: Settings) -> ProcessWorkers:
+    """Who starts workers. They find the same settings as we did, and none of them on a command
+    line, where others could read a password."""
+    from paceline.providers.spawning import ProcessWorkers
+
+    said = {"PACELINE_DATABASE": settings.database}
+    if settings.source:
+        said["PACELINE_CONFIG"] = settings.source
+    return ProcessWorkers({**os.environ, **said})
+
+
 @contextmanager
 def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
     """Open an installation; with ``sends`` false its providers are only asked, never used."""
@@ -200,17 +202,23 @@ def ensure_instance(store: Store) -> str:
 
 
 async def serve(
-    app: App, *, stop: asyncio.Event, serving: Callable[[str], None] = lambda url: None
+    app: App,
+    *,
+    stop: asyncio.Event,
+    serving: Callable[[str], None] = lambda url: None,
+    workers: Workers | None = None,
 ) -> None:
     """Run the lanes and the HTTP server until ``stop``; return when everything is handed back.
 
-    ``serving`` is told the address once it answers.
+    ``serving`` is told the address once it answers. ``workers`` are for lanes that do not run here.
     """
+    from paceline.api.hooks import add_hooks
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer, listen, make_api
     from paceline.api.unsubscribe import add_unsubscribing
     from paceline.engine.journal import GroupJournal, ThreadRunner
     from paceline.engine.readiness import Readiness
+    from paceline.engine.reporting import ReportDesk
     from paceline.engine.teller import Teller
     from paceline.engine.watching import Watcher
 
@@ -231,16 +239,17 @@ async def serve(
     try:
         await _update_policies(app, journal)
         await _seal_secrets(app, journal)
-        supervisor = _supervisor(app, journal, observer)
+        station = _station(app, journal, observer, workers)
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
-        api = make_api(observer, Readiness(journal, supervisor, stop))
+        api = make_api(observer, Readiness(journal, station, stop))
         links = await journal.write(ensure_links)
         if links is not None:
             add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
+        add_hooks(api, ReportDesk(journal, app.clock, app.providers))
         http = HttpServer(api, bound)
         watcher = Watcher(journal, app.clock, app.providers)
         tellers: list[Looker] = [teller, watcher, *_couriers(app, journal)]
-        await _run(app, supervisor, tellers, http, stop, serving)
+        await _run(app, station, tellers, http, stop, serving)
     finally:
         bound.close()
         await journal.close()
@@ -248,7 +257,7 @@ async def serve(
 
 async def _run(
     app: App,
-    supervisor: Supervisor,
+    station: Station,
     tellers: Sequence[Looker],
     http: HttpServer,
     stop: asyncio.Event,
@@ -256,7 +265,7 @@ async def _run(
 ) -> None:
     """Everything at once, until told to stop or until one part fails."""
     settings = app.settings
-    lanes = asyncio.create_task(supervisor.run(), name="supervisor")
+    lanes = asyncio.create_task(station.run(), name="station")
     telling = [asyncio.create_task(one.run(), name=type(one).__name__.lower()) for one in tellers]
     pages = asyncio.create_task(http.run(), name="http")
     up = asyncio.create_task(http.started(), name="http-up")
@@ -270,7 +279,7 @@ async def _run(
             serving(url)
         await asyncio.wait({lanes, pages, told}, return_when=asyncio.FIRST_COMPLETED)
         stop.set()
-        supervisor.stop()
+        station.stop()
         # The pages stay up meanwhile: whoever asks is told that this process is stopping.
         await lanes
     finally:
@@ -313,10 +322,30 @@ async def _seal_secrets(app: App, journal: Journal) -> None:
             log.info("secrets sealed", accounts=count)
 
 
-def _supervisor(app: App, journal: Journal, observer: PrometheusObserver) -> Supervisor:
+def _station(
+    app: App, journal: Journal, observer: PrometheusObserver, workers: Workers | None
+) -> Station:
+    """Who sees to the lanes: whoever runs them here, or whoever has them run by workers."""
+    settings = app.settings
+    if settings.isolation == "process":
+        from paceline.engine.orchestrator import Orchestrator, OrchestratorOptions
+
+        return Orchestrator(
+            journal,
+            app.clock,
+            app.providers,
+            workers or make_workers(settings),
+            observer=observer,
+            options=OrchestratorOptions(
+                name=settings.process_name,
+                poll_us=settings.poll_us,
+                grace_us=settings.grace_us,
+                accounts_per_worker=settings.accounts_per_process,
+                memory_limit=settings.memory_limit,
+            ),
+        )
     from paceline.engine.supervisor import Supervisor, SupervisorOptions
 
-    settings = app.settings
     return Supervisor(
         journal,
         app.clock,
@@ -331,54 +360,3 @@ def _supervisor(app: App, journal: Journal, observer: PrometheusObserver) -> Sup
             fire_concurrency=settings.fire_concurrency,
         ),
     )
-
-
-def run_service(settings: Settings) -> int:
-    """``paceline up``: serve until SIGTERM or Ctrl-C; the exit code."""
-    tune_interpreter()
-    with (
-        open_app(settings, sends=True) as app,
-        asyncio.Runner(loop_factory=_loop_factory()) as runner,
-    ):
-        runner.run(_serve_until_told(app))
-    return 0
-
-
-def tune_interpreter() -> None:
-    """Make the interpreter fit for a service: one busy loop, and threads that only wait for disks.
-
-    A thread that comes back from the database waits for its turn as long as this interval, several
-    times for every group of messages. And what a service has loaded stays: looking through it for
-    garbage again and again finds nothing.
-    """
-    sys.setswitchinterval(SWITCH_S)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where there is one; it is only faster, nothing depends on it."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-async def _serve_until_told(app: App) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: signal.Signals) -> None:
-        if stop.is_set() and number is signal.SIGINT:
-            print(AT_ONCE, file=sys.stderr, flush=True)
-            # The threads of the journal would be waited for, and that is what nobody wants now.
-            os._exit(130)
-        if not stop.is_set():
-            log.info("stopping, once more Ctrl-C stops at once", signal=number.name)
-            stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, number)
-    await serve(app, stop=stop)

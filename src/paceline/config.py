@@ -15,15 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from paceline.core.durations import parse_duration
+from paceline.core import readers
+from paceline.core.answering import Way, ways_of
 from paceline.core.errors import InputError, NotFoundError
-from paceline.core.grammar import Frequency
 from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
-from paceline.core.tables import table_of, text_of, whole_of
+from paceline.core.sizes import MB
+from paceline.core.tables import table_of
 from paceline.core.webhooks import Webhook, webhooks_of
 from paceline.engine.starts import FIRE_CONCURRENCY
 
@@ -38,6 +38,9 @@ key to secrets, which belongs in no file of settings."""
 DEFAULT_PORT = 8470
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("console", "json")
+ISOLATIONS = ("shared", "process")
+WORKER_MEMORY = 512 * MB
+"""What a worker may take unless somebody says otherwise; a quiet one takes about 70 MB."""
 _SQLITE = "sqlite:///"
 
 
@@ -62,6 +65,13 @@ class Settings:
     grace_us: int = 60 * SECOND
     fire_concurrency: int = FIRE_CONCURRENCY
     """How many accounts of a process may begin a reminder's run at once."""
+    isolation: str = "shared"
+    """Whether all lanes run in this process, or in processes of their own."""
+    accounts_per_process: int = 1
+    """With processes of their own: how many accounts share one at most."""
+    worker_memory: int | None = None
+    """What a process that runs lanes may take before it is replaced, in bytes; 0 is anything, and
+    None is nothing said, see ``memory_limit``."""
     key_file: str = ""
     """The key that accounts' secrets are sealed with; empty is a file beside a SQLite database."""
     sandbox_effects: str = ""
@@ -72,6 +82,8 @@ class Settings:
     """How long the same alert goes on in silence before it is told again."""
     webhooks: tuple[Webhook, ...] = ()
     """Who is told of events, besides people."""
+    answering: Mapping[str, Way] = field(default_factory=dict)
+    """The ways to answer people, by their names."""
     per_contact: str = ""
     """How often anybody may be written to, by all accounts together; empty is without limit."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -97,6 +109,14 @@ class Settings:
     @property
     def process_name(self) -> str:
         return self.name or f"{socket.gethostname()}-{os.getpid()}"
+
+    @property
+    def memory_limit(self) -> int:
+        """What a process that runs lanes may take; 0 is without limit. Where all lanes share one,
+        nobody can say beforehand how much that should be."""
+        if self.worker_memory is not None:
+            return self.worker_memory
+        return WORKER_MEMORY if self.isolation == "process" else 0
 
     @property
     def chosen_log_format(self) -> str:
@@ -210,7 +230,15 @@ def _anchored(written: dict[str, Any], folder: Path) -> dict[str, Any]:
     for key in ("sandbox_effects", "key_file"):
         if isinstance(named := written.get(key), str) and named:
             anchored[key] = str(folder / named)
+    if isinstance(ways := written.get("answering"), Mapping):
+        anchored["answering"] = {name: _with_prompt(way, folder) for name, way in ways.items()}
     return anchored
+
+
+def _with_prompt(way: object, folder: Path) -> object:
+    if isinstance(way, Mapping) and isinstance(named := way.get("prompt_file"), str) and named:
+        return {**way, "prompt_file": str(folder / named)}
+    return way
 
 
 def _read_table(text: str) -> dict[str, Any]:
@@ -276,108 +304,28 @@ def _check(
     return checked
 
 
-def _text(value: object) -> str:
-    text = text_of(value).strip()
-    if not text:
-        raise InputError("must not be empty")
-    return text
-
-
-def _port(value: object) -> int:
-    # A variable is always a text.
-    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-    port = whole_of(number)
-    if not 0 <= port <= 65_535:
-        raise InputError(f"{port} is not a port; it is between 0 and 65535")
-    return port
-
-
-def _url(value: object) -> str:
-    text = _text(value)
-    hint = "Write it like https://paceline.example.com"
-    wrong = InputError(f"{text!r} is not an http or https address", hint=hint)
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise wrong from None
-    if parts.scheme not in ("http", "https") or not host or any(map(str.isspace, text)):
-        raise wrong
-    if parts.query or parts.fragment:
-        raise InputError(f"{text!r} has more than a path", hint=hint)
-    return text.rstrip("/")
-
-
-def _addresses(value: object) -> tuple[str, ...]:
-    """A list of addresses; in a variable they are told apart by spaces, for they may hold commas.
-
-    What is wrong with one is told by its place in the list: the address itself may be a secret.
-    """
-    if isinstance(value, str):
-        value = value.split()
-    if not isinstance(value, list):
-        raise InputError("must be a list of addresses such as mailto://user:password@example.com")
-    urls = [entry.strip() if isinstance(entry, str) else "" for entry in value]
-    for number, url in enumerate(urls, start=1):
-        scheme, mark, rest = url.partition("://")
-        if not (scheme and mark and rest) or any(map(str.isspace, url)):
-            hint = "Write it like mailto://user:password@example.com"
-            raise InputError(f"number {number} is no address", hint=hint)
-    return tuple(urls)
-
-
-def _frequency(value: object) -> str:
-    return str(Frequency.parse(_text(value)))
-
-
-def _one_of(*known: str) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        text = _text(value).lower()
-        if text not in known:
-            raise InputError(f"{text!r} is none of {', '.join(known)}")
-        return text
-
-    return read
-
-
-def _whole(least: int, most: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise InputError(f"must be a whole number from {least} to {most}")
-        return number
-
-    return read
-
-
-def _duration(least_us: int, most_us: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        us = parse_duration(_text(value))
-        if not least_us <= us <= most_us:
-            raise InputError(f"{value!r} is too {'short' if us < least_us else 'long'}")
-        return us
-
-    return read
-
-
 _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
-    "database": ("database", _text),
-    "host": ("host", _text),
-    "port": ("port", _port),
-    "base_url": ("base_url", _url),
-    "log_level": ("log_level", _one_of(*LOG_LEVELS)),
-    "log_format": ("log_format", _one_of(*LOG_FORMATS)),
-    "name": ("name", _text),
-    "poll": ("poll_us", _duration(10 * MILLISECOND, HOUR)),
-    "park_after": ("park_after_us", _duration(0, HOUR)),
-    "grace": ("grace_us", _duration(0, HOUR)),
-    "fire_concurrency": ("fire_concurrency", _whole(1, 1_000)),
-    "key_file": ("key_file", _text),
-    "sandbox_effects": ("sandbox_effects", _text),
-    "per_contact": ("per_contact", _frequency),
-    "alerts_urls": ("alerts_urls", _addresses),
-    "alerts_again": ("alerts_again_us", _duration(MINUTE, 30 * DAY)),
+    "database": ("database", readers.text),
+    "host": ("host", readers.text),
+    "port": ("port", readers.port),
+    "base_url": ("base_url", readers.url),
+    "log_level": ("log_level", readers.one_of(*LOG_LEVELS)),
+    "log_format": ("log_format", readers.one_of(*LOG_FORMATS)),
+    "name": ("name", readers.text),
+    "poll": ("poll_us", readers.duration(10 * MILLISECOND, HOUR)),
+    "park_after": ("park_after_us", readers.duration(0, HOUR)),
+    "grace": ("grace_us", readers.duration(0, HOUR)),
+    "fire_concurrency": ("fire_concurrency", readers.whole(1, 1_000)),
+    "isolation": ("isolation", readers.one_of(*ISOLATIONS)),
+    "accounts_per_process": ("accounts_per_process", readers.whole(1, 1_000)),
+    "worker_memory": ("worker_memory", readers.size),
+    "key_file": ("key_file", readers.text),
+    "sandbox_effects": ("sandbox_effects", readers.text),
+    "per_contact": ("per_contact", readers.frequency),
+    "alerts_urls": ("alerts_urls", readers.addresses),
+    "alerts_again": ("alerts_again_us", readers.duration(MINUTE, 30 * DAY)),
     "webhooks": ("webhooks", webhooks_of),
+    "answering": ("answering", ways_of),
 }
 """Every key of the file but ``policy``: its field, and how it is read.
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from paceline.app import AT_ONCE
 from paceline.engine.clock import SystemClock
+from paceline.service import AT_ONCE
 from tests.cli.conftest import CommandLine
 
 

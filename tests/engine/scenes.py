@@ -16,7 +16,7 @@ import pytest
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant, to_datetime
 from paceline.core.model import Content, Part, Target
 from paceline.core.states import DeliveryState
-from paceline.engine import leases, supervisor
+from paceline.engine import leases, station
 from paceline.engine.commands import accounts, campaigns, control
 from paceline.engine.commands.accounts import AccountChange
 from paceline.engine.ports import Delivery, Event, LedgerRow, NewDelivery, Run, Tx
@@ -33,8 +33,8 @@ THREE_PARTS = (*TWO_PARTS, Part("text", "three"))
 def slow_heart(patch: pytest.MonkeyPatch) -> None:
     """Make long stories cheap: leases of hours, renewed every hour."""
     patch.setattr(leases, "LEASE_US", 6 * HOUR)
-    patch.setattr(supervisor, "RENEW_EVERY_US", HOUR)
-    patch.setattr(supervisor, "WATCH_EVERY_US", 6 * HOUR)
+    patch.setattr(station, "RENEW_EVERY_US", HOUR)
+    patch.setattr(station, "WATCH_EVERY_US", 6 * HOUR)
 
 
 def to(*names: str) -> list[Target]:

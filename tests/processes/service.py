@@ -135,6 +135,11 @@ class Service:
             if text in line:
                 return line
 
+    @property
+    def code(self) -> int | None:
+        """What it ended with; None while it lives."""
+        return self._process.poll()
+
     def kill(self) -> None:
         """``kill -9``: no handler, no finally, nothing."""
         self._process.send_signal(signal.SIGKILL)
@@ -161,6 +166,15 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
             return
         tick.wait(0.05)
     raise AssertionError(f"it never came to be: {what}")
+
+
+def lives(pid: int) -> bool:
+    try:
+        # One that has ended and that nobody has asked for yet is a name on a list, no more.
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 @contextmanager

@@ -36,6 +36,27 @@ def test_a_new_lane_is_free_and_asleep(scene: Scene) -> None:
     assert _due(scene, scene.process()) == []
 
 
+def test_lanes_of_some_accounts_only_are_looked_for(scene: Scene) -> None:
+    first, second, third = scene.account(), scene.account(), scene.account()
+    ours, gone = scene.process(), scene.process()
+    scene.lane(second, gone)
+    scene.expire(gone)
+    scene.lane(third, ours)
+    for account_id in (first, second, third):
+        _touch(scene, account_id)
+    with scene.store.read() as tx:
+        for chosen in ([], [first], [second], [third], [third, first], [999_999]):
+            due = tx.lanes.due(ours, 10, chosen)
+            assert {row.account_id for row in due} == set(chosen) - {999_999}
+        assert len(tx.lanes.due(ours, 10)) == 3
+        assert len(tx.lanes.due(ours, 1, [first, second])) == 1
+    _sleep(scene, first, FUTURE)
+    with scene.store.read() as tx:
+        assert tx.lanes.next_wake_at([first]) == tx.lanes.next_wake_at() == FUTURE
+        assert tx.lanes.next_wake_at([second, third]) is None
+        assert tx.lanes.due(ours, 10, [first]) == []
+
+
 def test_taking_raises_the_generation_and_clears_the_wake(scene: Scene) -> None:
     account_id, process_id = scene.account(), scene.process()
     _touch(scene, account_id)

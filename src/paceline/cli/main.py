@@ -25,7 +25,14 @@ BROKEN_PIPE = 141
 PARTS = {
     "up": ("service.up",),
     "demo": ("service.demo",),
-    "account": ("accounts.app", "visiting.check", "visiting.groups", "pairing.pair"),
+    "worker": ("service.worker",),
+    "account": (
+        "accounts.app",
+        "visiting.check",
+        "visiting.groups",
+        "pairing.pair",
+        "hooking.hook",
+    ),
     "policy": ("policies.app",),
     "audience": ("audiences.app",),
     "contact": ("people.contact",),
@@ -51,6 +58,9 @@ PARTS = {
 }
 """Where what is mounted under a name is found in this package: a command or a group of them. A
 group's further commands are those that live in modules of their own."""
+
+HIDDEN = frozenset({"worker"})
+"""What programs call and people need not know of."""
 
 
 def _ask_version(wanted: bool) -> None:
@@ -108,7 +118,7 @@ def make_app(names: Iterable[str] = PARTS) -> typer.Typer:
         if isinstance(part, typer.Typer):
             app.add_typer(part, name=name)
         else:
-            app.command(name)(part)
+            app.command(name, hidden=name in HIDDEN)(part)
     app.command()(version)
     return app
 

@@ -1,4 +1,4 @@
-"""``paceline up`` and ``paceline demo``: the service itself, and a look at what it does."""
+"""``paceline up``, its workers, and ``paceline demo``: the service, and a look at what it does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from paceline.cli.options import AsJson
 from paceline.cli.surroundings import settings_of
 from paceline.config import override
+from paceline.core.errors import InputError
 
 
 def up(
@@ -28,10 +29,30 @@ def up(
     """
     settings = override(settings_of(ctx), host=host, port=port, name=name)
     from paceline import logs
-    from paceline.app import run_service
+    from paceline.service import run_service
 
     logs.configure(settings.log_level, settings.chosen_log_format)
     raise typer.Exit(run_service(settings))
+
+
+def worker(
+    ctx: typer.Context,
+    accounts: Annotated[
+        str, typer.Option("--accounts", metavar="ID,ID", help="Whose lanes it runs.")
+    ],
+) -> None:
+    """Run the lanes of some accounts.
+
+    For a service that is told to isolate them, which starts it and speaks with it.
+    """
+    settings = settings_of(ctx)
+    from paceline import logs
+    from paceline.worker import run_worker
+
+    if not all(number.isdecimal() for number in accounts.split(",")):
+        raise InputError(f"{accounts!r} are no numbers of accounts", key="--accounts")
+    logs.configure(settings.log_level, settings.chosen_log_format)
+    run_worker(settings, map(int, accounts.split(",")))
 
 
 def demo(

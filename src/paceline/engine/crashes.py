@@ -3,12 +3,13 @@
 Where it is always one campaign or reminder that makes its lane crash, that one is paused, and the
 account goes on with the others. Otherwise the account is suspended.
 
-How often a lane has crashed is remembered per process and for ten minutes only; noticing a crash
-is the supervisor's affair.
+How often a lane has crashed is remembered per service and for ten minutes only; noticing a crash is
+the affair of the supervisor, and of the orchestrator where a whole worker is gone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from paceline.core.instants import MINUTE, SECOND, Instant
@@ -53,18 +54,32 @@ class OneTooMany(NamedTuple):
 
 
 class CrashBook:
-    """The recent crashes of every lane of a process."""
+    """The recent crashes of every lane of a process.
 
-    def __init__(self) -> None:
+    Each that is noted is ``told``, where somebody has to remember should this process die.
+    """
+
+    def __init__(self, told: Callable[[int, Crash], None] | None = None) -> None:
         self._crashes: dict[int, list[Crash]] = {}
+        self._told = told
+
+    def recent(self, account_id: int, now: Instant) -> list[Crash]:
+        """Those that still count, the oldest first."""
+        known = self._crashes.get(account_id, [])
+        return [one for one in known if now - one.at < CRASH_MEMORY_US]
+
+    def learn(self, account_id: int, crash: Crash) -> None:
+        """One that somebody else has drawn the conclusions from: it counts for the next."""
+        self._crashes.setdefault(account_id, []).append(crash)
 
     def note(self, account_id: int, crash: Crash) -> Restart | OneTooMany:
         """How long to pause after this crash, unless it was one too many."""
-        known = self._crashes.get(account_id, [])
-        earlier = [one for one in known if crash.at - one.at < CRASH_MEMORY_US]
+        if self._told is not None:
+            self._told(account_id, crash)
+        earlier = self.recent(account_id, crash.at)
         crashes = [*earlier, crash]
         if len(crashes) >= CRASHES_ALLOWED:
-            del self._crashes[account_id]
+            self._crashes.pop(account_id, None)
             alike = {one.run_id for one in crashes} == {crash.run_id}
             return OneTooMany(crash.run_id if alike else None)
         self._crashes[account_id] = crashes

@@ -16,6 +16,7 @@ import structlog
 from paceline.core.errors import ProviderError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
+from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.ports import (
     Account,
     Capabilities,
@@ -73,7 +74,7 @@ class LazyDriver:
     async def open(self) -> Driver:
         if self._driver is None:
             account = self._providers.unsealed(self._account)
-            opening = asyncio.ensure_future(self._provider.open(account))
+            opening = _begun(self._provider.open(account))
             try:
                 self._driver = await _apart(opening)
             except BaseException:
@@ -130,7 +131,7 @@ async def within_time(
     know of such calls is told of each as it is left.
     """
     loop = asyncio.get_running_loop()
-    apart = loop.create_task(call)
+    apart = loop.create_task(call, name=on_whose_behalf())
     try:
         await _until_done(apart, timeout_us, loop)
         in_time = apart.done()
@@ -161,9 +162,16 @@ async def _until_done(
         apart.remove_done_callback(wake)
 
 
+def _begun(call: Awaitable[T]) -> asyncio.Future[T]:
+    begun: asyncio.Future[T] = asyncio.ensure_future(call)
+    if isinstance(begun, asyncio.Task):
+        begun.set_name(on_whose_behalf())
+    return begun
+
+
 async def _apart(call: Awaitable[T]) -> T:
     """The same without a limit of its own, for calls whose caller sets one by cancelling."""
-    apart = asyncio.ensure_future(call)
+    apart = _begun(call)
     try:
         await asyncio.wait({apart})
     finally:

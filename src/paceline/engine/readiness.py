@@ -6,7 +6,7 @@ import asyncio
 
 from paceline.core.errors import StoreError
 from paceline.engine.ports import Journal
-from paceline.engine.supervisor import Supervisor
+from paceline.engine.station import Station
 
 PROBE_SECONDS = 2
 """How long the database may take to prove that it is there."""
@@ -15,9 +15,9 @@ PROBE_SECONDS = 2
 class Readiness:
     """Whether this process can work: what ``/readyz`` answers."""
 
-    def __init__(self, journal: Journal, supervisor: Supervisor, stop: asyncio.Event) -> None:
+    def __init__(self, journal: Journal, station: Station, stop: asyncio.Event) -> None:
         self._journal = journal
-        self._supervisor = supervisor
+        self._station = station
         self._stop = stop
         self._asking: asyncio.Future[str | None] | None = None
 
@@ -25,8 +25,8 @@ class Readiness:
         reasons = []
         if self._stop.is_set():
             reasons.append("this process is stopping")
-        elif not self._supervisor.healthy:
-            reasons.append("this process holds no lease under which it may send")
+        elif (problem := self._station.problem) is not None:
+            reasons.append(problem)
         missing = await self._database()
         return [*reasons, missing] if missing else reasons
 

@@ -25,6 +25,7 @@ from paceline.engine import lane_writes
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.last_look import forbidden
 from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED, LateCall, not_ended
 from paceline.engine.memory import LaneMemory
@@ -224,8 +225,10 @@ class Sender:
         if self._memory.policy.concurrency == 1:
             self._land(flight, await self._call(flight, message))
             return
-        begun = asyncio.get_running_loop().create_future()
-        call = asyncio.ensure_future(self._call_beside(flight, message, begun))
+        loop = asyncio.get_running_loop()
+        begun = loop.create_future()
+        beside = self._call_beside(flight, message, begun)
+        call = loop.create_task(beside, name=on_whose_behalf())
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
         # Nothing is decided before it is known from when this one counts.

@@ -8,7 +8,8 @@ nothing and is told so. An owner always exists (a foreign key), hence no lane ca
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -34,7 +35,7 @@ from sqlalchemy import (
 from paceline.core.instants import Instant
 from paceline.engine.ports.records import LaneRow, Lease, ProcessRow
 from paceline.store import rows
-from paceline.store.base import Subject
+from paceline.store.base import Cursor, Subject
 from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import (
     UNSETTLED,
@@ -55,15 +56,24 @@ class Lanes(Subject):
         row = _GET.run(self._context, account_id=account_id).fetchone()
         return rows.lane(rows.found(row, "lane", account_id))
 
-    def due(self, process_id: int, limit: int) -> list_of[LaneRow]:
-        now = self._context.now
-        found = _DUE.run(self._context, now=now, process_id=process_id, most=limit)
+    def due(
+        self, process_id: int, limit: int, account_ids: Iterable[int] | None = None
+    ) -> list_of[LaneRow]:
+        asked = {"now": self._context.now, "process_id": process_id, "most": limit}
+        found = self._among(_DUE, _DUE_AMONG, account_ids, **asked)
         return [rows.lane(row) for row in found.fetchall()]
 
-    def next_wake_at(self) -> Instant | None:
-        row = _NEXT_WAKE.run(self._context).fetchone()
+    def next_wake_at(self, account_ids: Iterable[int] | None = None) -> Instant | None:
+        row = self._among(_NEXT_WAKE, _NEXT_WAKE_AMONG, account_ids).fetchone()
         wake_at: Instant | None = None if row is None else row[0]
         return wake_at
+
+    def _among(
+        self, all_lanes: Prepared, some: Prepared, account_ids: Iterable[int] | None, **values: int
+    ) -> Cursor:
+        if account_ids is None:
+            return all_lanes.run(self._context, **values)
+        return some.run(self._context, wanted=listed(self._context, account_ids), **values)
 
     def take(self, account_id: int, process_id: int) -> LaneRow | None:
         # An intent under way holds this row, so a takeover waits for its commit, and an intent
@@ -141,13 +151,15 @@ class Lanes(Subject):
         )
 
 
-def _due(on_postgresql: bool) -> ClauseElement:
+def _due(on_postgresql: bool, *, some: bool = False) -> ClauseElement:
     # Three index lookups rather than one condition with OR, which would scan every lane.
     now: BindParameter[int] = bindparam("now")
     process_id: BindParameter[int] = bindparam("process_id")
-    in_service = exists().where(
+    in_service: ColumnElement[bool] = exists().where(
         accounts.c.id == lanes.c.account_id, accounts.c.removed_at.is_(None)
     )
+    if some:
+        in_service = and_(in_service, _wanted(on_postgresql))
     expired = select(processes.c.id).where(processes.c.lease_until_at <= now)
     free = and_(_FREE_AND_WAKING, lanes.c.wake_at <= now)
     orphaned = and_(lanes.c.owner.in_(expired), lanes.c.owner != process_id)
@@ -163,14 +175,19 @@ def _due(on_postgresql: bool) -> ClauseElement:
     )
 
 
-def _next_wake(on_postgresql: bool) -> ClauseElement:
-    return (
+def _next_wake(on_postgresql: bool, *, some: bool = False) -> ClauseElement:
+    chosen = (
         select(lanes.c.wake_at)
         .join(accounts, accounts.c.id == lanes.c.account_id)
         .where(_FREE_AND_WAKING, accounts.c.removed_at.is_(None))
         .order_by(lanes.c.wake_at)
         .limit(1)
     )
+    return chosen.where(_wanted(on_postgresql)) if some else chosen
+
+
+def _wanted(on_postgresql: bool) -> ColumnElement[bool]:
+    return among(lanes.c.account_id, "wanted", on_postgresql=on_postgresql)
 
 
 def _may_take() -> ColumnElement[bool]:
@@ -182,10 +199,9 @@ def _may_take() -> ColumnElement[bool]:
 
 
 def _take_free(on_postgresql: bool) -> ClauseElement:
-    wanted = among(lanes.c.account_id, "wanted", on_postgresql=on_postgresql)
     free = (
         select(lanes.c.account_id)
-        .where(wanted, _may_take())
+        .where(_wanted(on_postgresql), _may_take())
         .with_for_update(key_share=True, skip_locked=True)
         .cte("free")
     )
@@ -219,7 +235,9 @@ def _changing(*guards: ColumnElement[bool], **values: Any) -> Prepared:
 
 _GET = Prepared(lambda _: select(*rows.LANE).where(lanes.c.account_id == bindparam("account_id")))
 _DUE = Prepared(_due)
+_DUE_AMONG = Prepared(partial(_due, some=True))
 _NEXT_WAKE = Prepared(_next_wake)
+_NEXT_WAKE_AMONG = Prepared(partial(_next_wake, some=True))
 _TAKE = Prepared(
     lambda _: _taking(and_(lanes.c.account_id == bindparam("account_id"), _may_take()))
 )

@@ -178,12 +178,17 @@ class Deliveries(Protocol):
 class Lanes(Protocol):
     def get(self, account_id: int) -> LaneRow: ...
 
-    def due(self, process_id: int, limit: int) -> list[LaneRow]:
-        """Lanes for this process to look at now: due and free, orphaned, or ours and touched."""
+    def due(
+        self, process_id: int, limit: int, account_ids: Iterable[int] | None = None
+    ) -> list[LaneRow]:
+        """Lanes for this process to look at now: due and free, orphaned, or ours and touched.
+
+        With ``account_ids`` only lanes of these.
+        """
         ...
 
-    def next_wake_at(self) -> Instant | None:
-        """The earliest wake of a free lane."""
+    def next_wake_at(self, account_ids: Iterable[int] | None = None) -> Instant | None:
+        """The earliest wake of a free lane (of one of these accounts)."""
         ...
 
     def take(self, account_id: int, process_id: int) -> LaneRow | None:
