@@ -14,7 +14,7 @@ import sys
 import aiosmtplib
 
 from bench.scenes import SENDER
-from paceline.app import _loop_factory, tune_interpreter
+from paceline.interpreter import loop_factory, tune_interpreter
 
 
 def letters(count: int) -> list[tuple[str, bytes]]:
@@ -56,7 +56,7 @@ def main() -> None:
         parser.add_argument(name, type=int)
     asked = parser.parse_args()
     tune_interpreter()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(send_all(asked.port, asked.count, asked.connections))
     json.dump({"count": asked.count}, sys.stdout)
 

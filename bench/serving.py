@@ -21,12 +21,13 @@ import paceline.api.server  # noqa: F401
 from bench import scenes
 from bench.threads import ThreadBook
 from paceline import logs
-from paceline.app import App, _loop_factory, serve, tune_interpreter
+from paceline.app import App, serve
 from paceline.config import Settings
 from paceline.core.instants import SECOND
 from paceline.core.states import RunState
 from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Clock, Store, Tx
+from paceline.interpreter import loop_factory, tune_interpreter
 from paceline.providers.sandbox import Effect, MemoryEffects
 
 LOOK_EVERY_S = 0.002
@@ -80,7 +81,7 @@ class CountedStore:
 def run_as_service(work: Coroutine[Any, Any, None]) -> None:
     """In the loop that the service would run in, and with the interpreter set as it sets it."""
     tune_interpreter()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import cast
 
-from paceline.app import _loop_factory
+from paceline.interpreter import loop_factory
 
 END = b"\r\n.\r\n"
 _RECIPIENT = re.compile(rb"<([^>]*)>")
@@ -64,7 +64,7 @@ class Sink(asyncio.Protocol):
     def _answer(self, command: bytes) -> None:
         word = command[:4].upper()
         if word == b"EHLO":
-            self._transport.write(b"250-sink\r\n250 SIZE 33554432\r\n")
+            self._transport.write(b"250-sink\r\n250-PIPELINING\r\n250 SIZE 33554432\r\n")
         elif word == b"DATA":
             self._in_letter = True
             self._transport.write(b"354 go on\r\n")
@@ -90,7 +90,7 @@ async def serve() -> None:
 
 
 def main() -> None:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve())
 
 

@@ -11,9 +11,12 @@ from tests.providers.smtp.fake import FakeServer, running
 from tests.providers.smtp.live import LiveWorld
 
 
-@pytest.fixture
-def fake() -> Iterator[FakeServer]:
-    with running(FakeServer()) as server:
+@pytest.fixture(params=["one-by-one", "together"])
+def fake(request: pytest.FixtureRequest) -> Iterator[FakeServer]:
+    """Whatever it is asked one by one comes to the same when it is asked together."""
+    made = FakeServer()
+    made.pipelining = request.param == "together"
+    with running(made) as server:
         yield server
 
 

@@ -99,6 +99,8 @@ class FakeServer:
         self.connections = 0
         self.size = 33_554_432
         self.utf8 = False
+        self.pipelining = False
+        """Whether it says that it can be asked several things at once; it always can."""
         self.port = 0
         self.security = "plain"
         self.passwords = {USER: PASSWORD}
@@ -186,6 +188,13 @@ class _Smtp(SMTP):
                 await super()._handle_client()
         elif self.transport is not None:
             self.transport.close()
+
+    async def handle_EHLO(
+        self, server: SMTP, session: Session, envelope: Envelope, name: str, offers: list[str]
+    ) -> list[str]:
+        session.host_name = name
+        # The first line is who it is.
+        return [*offers[:1], *["250-PIPELINING"] * self.fake.pipelining, *offers[1:]]
 
     async def smtp_AUTH(self, arg: str) -> None:
         if not await self.played("login"):

@@ -42,6 +42,7 @@ def play(
     settings: dict[str, Any],
     scene: Callable[[SmtpDriver], Awaitable[T]],
     timing: Timing = PATIENT,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """Open an account, let the scene use it, close it."""
 
@@ -54,7 +55,8 @@ def play(
         finally:
             await driver.close()
 
-    return asyncio.run(whole())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(whole())
 
 
 def send(fake: FakeServer, *script: Step, timing: Timing = PATIENT, **settings: Any) -> Outcome:

@@ -3,33 +3,63 @@
 A letter is in nobody's hands until its first byte was written, so whatever is lost before that may
 be tried again; whatever is lost after it may be out. So it is known at all times how far a letter
 has got. What an answer means is read in ``../mail/replies.py``.
+
+Before that byte three things are asked: whether the server takes letters from there, to there, and
+whether this one may come. Where it says that several things can be asked at once (PIPELINING, RFC
+2920), these go out together. **That gives nothing away:** not a byte of the letter is written
+before all three were answered with yes, each for itself (``conversation.py``); and the answers are
+about this letter, because nothing is asked while one to something earlier is owed or unread. So a
+connection that is lost meanwhile leaves nobody in doubt, as if they had been asked one by one.
+
+The letter is refused with the first no. The answers to the rest are read all the same, or the
+connection is given up, for the next letter would be told what this one was. A server that has
+refused the recipient, and wants the letter nevertheless (354), gets one with nothing in it, which
+goes to nobody (RFC 2920, 3.1). Had it refused the sender and then taken the recipient, somebody
+would get that, so then the connection is given up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import aiosmtplib
 from aiosmtplib import SMTPAuthenticationError, SMTPException, SMTPResponseException
 
 from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown
+from paceline.providers.answers import refusal
 from paceline.providers.mail.letters import Letter
 from paceline.providers.mail.replies import Command, Reply, outcome_of
+from paceline.providers.smtp.conversation import Answer, Conversation, Lost
 from paceline.providers.smtp.settings import SmtpSettings
 
 LOST = (SMTPException, OSError, TimeoutError)
-"""All that a connection can fail with that is no answer."""
+"""All that opening a connection can fail with that is no answer."""
+GONE = (Lost, TimeoutError)
+"""All that one can fail with that is open."""
 
 CLOSING = 421
 GO_ON = 354
+DONE = 250
 NOT_THAT_WAY = frozenset({500, 502, 504, 534})
 """What is answered to a way to log in that a server does not know, or does not trust."""
 
-_MAIL: Command = "mail"
+Step = Literal["mail", "rcpt", "data"]
+YES: Mapping[Step, frozenset[int]] = {
+    "mail": frozenset({DONE}),
+    "rcpt": frozenset({DONE, 251}),
+    "data": frozenset({GO_ON}),
+}
+"""What is asked before a letter, in this order, and with what a server says yes to it."""
+
+_FIRST: Step = "mail"
+_STEERS = re.compile(r"[\x00-\x20\x7f<>]")
+"""What would end an address, or the command that it stands in."""
 
 
 class Timing(NamedTuple):
@@ -62,7 +92,11 @@ class Offers:
 
     size: int | None = None
     """How many bytes a letter may have; None where it does not say."""
+    sized: bool = False
+    """Whether it wants to be told how many bytes a letter has."""
     utf8: bool = False
+    pipelining: bool = False
+    """Whether it can be asked several things at once."""
 
 
 class Trouble(Exception):
@@ -76,15 +110,15 @@ class Trouble(Exception):
 class Line:
     """An open connection. It carries one letter at a time."""
 
-    def __init__(self, client: aiosmtplib.SMTP, timing: Timing) -> None:
-        self._client = client
+    def __init__(self, conversation: Conversation, offers: Offers, timing: Timing) -> None:
+        self._conversation = conversation
         self._timing = timing
         self._refused = False
         """Whether the server was left in the middle of a letter that it would not have."""
         self.ended_early = False
         """Whether the server ended the conversation before it had heard of a letter: it may have
         been open for too long, or carried too much."""
-        self.offers = _offers(client)
+        self.offers = offers
 
     @classmethod
     async def open(cls, access: Access, timing: Timing, within_s: float) -> Line:
@@ -111,18 +145,21 @@ class Line:
                     await _log_in(client, settings.username, access.password)
         except SMTPResponseException as error:
             _hang_up(client)
-            raise Trouble(_read(error, step)) from None
+            raise Trouble(_read(Answer(error.code, error.message), step)) from None
         except LOST as error:
             _hang_up(client)
             raise Trouble(transient(f"no connection: {_told(error)}", "connection")) from None
         except BaseException:
             _hang_up(client)
             raise
-        return cls(client, timing)
+        transport = client.transport
+        if transport is None:
+            raise Trouble(transient("no connection: the server hung up", "connection"))
+        return cls(Conversation(cast("asyncio.Transport", transport)), _offers(client), timing)
 
     @property
     def is_open(self) -> bool:
-        return self._client.is_connected
+        return self._conversation.is_open
 
     async def is_well(self, *, idle: bool) -> bool:
         """Whether a letter can go over it now. One that was refused is put aside first, and a
@@ -133,15 +170,20 @@ class Line:
             return True
         try:
             async with asyncio.timeout(self._timing.check_s):
-                await self._client.rset()
-        except LOST:
+                self._conversation.say(b"RSET\r\n")
+                answer = await self._conversation.answer()
+        except GONE:
             self.drop()
             return False
+        if answer.code != DONE:
+            self.drop()
         self._refused = False
         return self.is_open
 
     async def deliver(self, letter: Letter, within_s: float) -> Outcome:
         """What became of a letter. Whoever calls it off leaves no connection behind."""
+        if _STEERS.search(letter.sender) or _STEERS.search(letter.recipient):
+            return refusal("address", "an address has something in it that would steer the server")
         try:
             refused = await self._announce(letter, within_s)
             return refused or await self._hand_over(letter)
@@ -151,83 +193,122 @@ class Line:
 
     async def _announce(self, letter: Letter, within_s: float) -> Outcome | None:
         """All before the letter itself; None if the server will have it."""
-        client, step = self._client, _MAIL
-        encoding = "utf-8" if letter.needs_utf8 else "ascii"
-        options = [f"SIZE={letter.size}"] if client.supports_extension("size") else []
-        options += ["SMTPUTF8"] if letter.needs_utf8 else []
+        conversation, step = self._conversation, _FIRST
+        commands = _envelope(letter, self.offers)
         try:
-            async with asyncio.timeout(within_s):
-                await client.mail(letter.sender, options=options, encoding=encoding)
-                step = "rcpt"
-                await client.rcpt(letter.recipient, encoding=encoding)
-                step = "data"
-                answer = await client.execute_command(b"DATA")
-                if answer.code == GO_ON:
+            async with asyncio.timeout(within_s) as limit:
+                if self.offers.pipelining:
+                    conversation.say(b"".join(commands), len(commands))
+                for step, command in zip(YES, commands, strict=True):
+                    if not self.offers.pipelining:
+                        conversation.say(command)
+                    answer = await conversation.answer()
+                    if answer.code not in YES[step]:
+                        break
+                else:
                     return None
-                raise SMTPResponseException(answer.code, answer.message)
-        except SMTPResponseException as error:
-            self._refused = True
-            self.ended_early = step == "mail" and error.code == CLOSING
-            if not _is_no(error.code):
-                self.drop()
-            return _read(error, step)
-        except LOST as error:
-            self.ended_early = step == "mail" and not isinstance(error, TimeoutError)
+        except GONE as error:
             self.drop()
+            if isinstance(error, Lost) and error.garbled:
+                return transient(f"{error}", "answer")
+            self.ended_early = step == "mail" and isinstance(error, Lost)
             return transient(
                 f"the connection was lost before the letter was sent: {_told(error)}", "connection"
             )
+        self._refused = True
+        self.ended_early = step == "mail" and answer.code == CLOSING
+        if not _goes_on(answer):
+            self.drop()
+        elif self.offers.pipelining:
+            await self._catch_up(step, limit.when())
+        return _read(answer, step)
+
+    async def _catch_up(self, refused: Step, until_s: float | None) -> None:
+        """Hear what else was asked together with what was refused, or hang up. Only another no
+        is in order, or the wish for a letter that has a recipient no more."""
+        conversation, rest = self._conversation, list(YES)[list(YES).index(refused) + 1 :]
+        try:
+            async with asyncio.timeout_at(until_s):
+                for step in rest:
+                    answer = await conversation.answer()
+                    if step == "data" and answer.code == GO_ON:
+                        conversation.say(b".\r\n")
+                        answer = await conversation.answer()
+                        in_order = 200 <= answer.code < 300 or _goes_on(answer)
+                    else:
+                        in_order = _goes_on(answer)
+                    if not in_order:
+                        self.drop()
+                        return
+        except GONE:
+            self.drop()
 
     async def _hand_over(self, letter: Letter) -> Outcome:
         """The letter itself. From here on a connection that is lost leaves it in doubt."""
-        protocol = self._client.protocol
-        if protocol is None or not protocol.is_connected:
-            return transient("the connection was lost before the letter was sent", "connection")
         try:
-            protocol.write(_stuffed(letter.raw))
-            answer = await protocol.read_response(self._timing.content_s)
-        except LOST as error:
+            self._conversation.say(_stuffed(letter.raw))
+        except Lost as error:
+            return transient(
+                f"the connection was lost before the letter was sent: {error}", "connection"
+            )
+        try:
+            async with asyncio.timeout(self._timing.content_s):
+                answer = await self._conversation.answer()
+        except GONE as error:
             self.drop()
             return unknown(f"the connection was lost while the letter was sent: {_told(error)}")
         if 200 <= answer.code < 300:
             return Outcome(OutcomeKind.ACCEPTED, provider_id=letter.message_id)
         # It may have answered before it had all of it: whatever it still says belongs to this one.
         self._refused = True
-        if answer.code == CLOSING or not _is_no(answer.code):
+        if not _goes_on(answer):
             self.drop()
         if not _is_no(answer.code):
             return unknown(f"answered {answer.code} to the letter, which is neither yes nor no")
-        return outcome_of(Reply(answer.code, answer.message, "content"))
+        return outcome_of(Reply(answer.code, answer.text, "content"))
 
     async def quit(self) -> None:
         """Say goodbye, and hang up whether or not it is heard."""
-        transport = self._client.transport
         try:
-            with suppress(*LOST):
+            with suppress(*GONE):
                 async with asyncio.timeout(self._timing.quit_s):
-                    await self._client.quit()
+                    self._conversation.say(b"QUIT\r\n")
+                    await self._conversation.answer()
         finally:
             # All is said; a server that is slow to hang up is not waited for.
+            self._conversation.leave()
             self.drop()
-            _abort(transport)
 
     def leave(self) -> None:
         """Say goodbye without waiting for an answer."""
-        protocol = self._client.protocol
-        if protocol is not None and protocol.is_connected:
-            protocol.write(b"QUIT\r\n")
-        self._client.close()
+        self._conversation.leave(b"QUIT\r\n")
 
     def drop(self) -> None:
         """Hang up at once."""
-        _hang_up(self._client)
+        self._conversation.end("hung up")
 
 
 def _offers(client: aiosmtplib.SMTP) -> Offers:
     size = client.esmtp_extensions.get("size", "").strip()
     # Without a number, or with 0, there is no limit that it would tell.
     most = int(size) if size.isascii() and size.isdecimal() and len(size) < 16 else 0
-    return Offers(most or None, client.supports_extension("smtputf8"))
+    return Offers(
+        most or None,
+        sized=client.supports_extension("size"),
+        utf8=client.supports_extension("smtputf8"),
+        pipelining=client.supports_extension("pipelining"),
+    )
+
+
+def _envelope(letter: Letter, offers: Offers) -> Sequence[bytes]:
+    """What is asked before a letter, in the order of ``YES``."""
+    size = f" SIZE={letter.size}" if offers.sized else ""
+    utf8 = " SMTPUTF8" if letter.needs_utf8 else ""
+    return (
+        f"MAIL FROM:<{letter.sender}>{size}{utf8}\r\n".encode(),
+        f"RCPT TO:<{letter.recipient}>\r\n".encode(),
+        b"DATA\r\n",
+    )
 
 
 async def _start_tls(client: aiosmtplib.SMTP) -> None:
@@ -263,11 +344,16 @@ def _is_no(code: int) -> bool:
     return 400 <= code < 600
 
 
-def _read(error: SMTPResponseException, step: Command) -> Outcome:
-    if not _is_no(error.code):
-        words = " ".join(error.message.split())
-        return transient(f"answered {error.code} {words}, which makes no sense here", "answer")
-    return outcome_of(Reply(error.code, error.message, step))
+def _goes_on(answer: Answer) -> bool:
+    """Whether a server that said no can be asked again."""
+    return _is_no(answer.code) and answer.code != CLOSING
+
+
+def _read(answer: Answer, step: Command) -> Outcome:
+    if not _is_no(answer.code):
+        words = " ".join(answer.text.split())
+        return transient(f"answered {answer.code} {words}, which makes no sense here", "answer")
+    return outcome_of(Reply(answer.code, answer.text, step))
 
 
 def _stuffed(raw: bytes) -> bytes:
@@ -280,10 +366,6 @@ def _hang_up(client: aiosmtplib.SMTP) -> None:
     transport = client.transport
     client.close()
     # Not only closed: what is still waiting to be written must not go out any more.
-    _abort(transport)
-
-
-def _abort(transport: asyncio.BaseTransport | None) -> None:
     if transport is not None:
         cast("asyncio.WriteTransport", transport).abort()
 
@@ -292,4 +374,4 @@ def _told(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return words if isinstance(error, Lost) else f"{type(error).__name__}: {words}".rstrip(": ")
