@@ -24,15 +24,22 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+FIRST = ("processes", "sim")
+"""Where the longest tests are. At the end of a run they would be waited for by idle cores; and
+those with real processes wait more than they work, so others can work meanwhile."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with real processes come first: they wait more than they work, and others can work
-    meanwhile. At the end they would be waited for by idle cores."""
-    items.sort(key=lambda item: "processes" not in item.path.parts)
+    def turn(item: pytest.Item) -> int:
+        found = (FIRST.index(name) for name in item.path.parts if name in FIRST)
+        return next(found, len(FIRST))
+
+    items.sort(key=turn)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, for whenever one of them waits."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores, for whenever some of them wait."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,7 @@ from paceline.core import gates
 from paceline.core import usage as usages
 from paceline.core.instants import DAY, Instant
 from paceline.core.states import DeliveryState
-from paceline.engine import chooser, settling
+from paceline.engine import bouncing, chooser, settling
 from paceline.engine.commands import campaigns
 from paceline.engine.ports.timetable import Later
 from paceline.store import deliveries, path_sqlite, steps, timetable
@@ -126,6 +126,7 @@ def the_breaker_never_trips(patch: pytest.MonkeyPatch) -> None:
 
 def bounces_pause_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settling, "bounces_too_many", lambda *_: False)
+    patch.setattr(bouncing, "bounces_too_many", lambda *_: False)
 
 
 def errors_slow_nobody_down(patch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.sim.seeds import all_is_well, chunks
 
 
-@pytest.mark.parametrize("seeds", chunks(25, 5), ids=str)
+@pytest.mark.parametrize("seeds", chunks(15, 5), ids=str)
 def test_campaign_in_heavy_weather(seeds: range) -> None:
     all_is_well("campaign", "heavy", seeds)
 
