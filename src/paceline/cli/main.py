@@ -42,6 +42,8 @@ PARTS = {
     "campaign": ("campaigns.app",),
     "plan": ("plan.plan",),
     "send": ("sending.send",),
+    "conversations": ("conversations.app",),
+    "locks": ("conversations.locks",),
     "unknown": ("doubts.app",),
     "why": ("why.why",),
     "limits": ("limits.app",),

@@ -54,6 +54,14 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class TurnState(StrEnum):
+    THINKING = "thinking"
+    REPLYING = "replying"
+    DONE = "done"
+    HANDED = "handed"
+    DISCARDED = "discarded"
+
+
 S = TypeVar("S", bound=StrEnum)
 
 
@@ -94,7 +102,7 @@ class Machine(Generic[S]):
         return "\n".join(lines)
 
 
-D, A, C, R = DeliveryState, AccountState, CampaignState, RunState
+D, A, C, R, T = DeliveryState, AccountState, CampaignState, RunState, TurnState
 
 DELIVERY: Machine[DeliveryState] = Machine(
     "delivery",
@@ -189,4 +197,17 @@ RUN: Machine[RunState] = Machine(
     },
 )
 
-MACHINES: tuple[Machine[Any], ...] = (DELIVERY, ACCOUNT, CAMPAIGN, RUN)
+TURN: Machine[TurnState] = Machine(
+    "turn",
+    T.THINKING,
+    {
+        (T.THINKING, "reply"): T.REPLYING,
+        (T.THINKING, "say_nothing"): T.DONE,
+        (T.THINKING, "hand_over"): T.HANDED,
+        (T.THINKING, "discard"): T.DISCARDED,
+        (T.REPLYING, "finish"): T.DONE,
+        (T.REPLYING, "hand_over"): T.HANDED,
+    },
+)
+
+MACHINES: tuple[Machine[Any], ...] = (DELIVERY, ACCOUNT, CAMPAIGN, RUN, TURN)

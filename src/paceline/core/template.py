@@ -28,6 +28,12 @@ def render(source: str, fields: Mapping[str, str], *, html: bool = False) -> str
     return jinja.render(source, fields, html=html)
 
 
+def literal(text: str) -> str:
+    """A template that says exactly this, whatever braces are in it: what people and programs write
+    is not a template, and must not be taken for one."""
+    return text.replace("{", "{{ '{' }}")
+
+
 def variables(source: str) -> frozenset[str]:
     """The names a template needs from outside; one that has a default is not needed."""
     from paceline.core import jinja

@@ -26,6 +26,9 @@ THROTTLED = "account.throttled"
 MISSED = "reminder.missed"
 UNFINISHED = "reminder.unfinished"
 MAILBOX_FAILS = "mailbox.failing"
+CONVERSATION = "conversation.person"
+RESPONDER = "responder.failing"
+STALE_TURNS = "turns.stale"
 WEBHOOK_FAILS = "webhook.failing"
 WEBHOOK_SKIPPED = "webhook.skipped"
 WEBHOOK_DISABLED = "webhook.disabled"
@@ -257,3 +260,32 @@ def of_campaign(tx: Tx, run_ids: Sequence[int]) -> list[Alert]:
 def reasons_text(reasons: Reasons) -> str:
     """The reasons in one line: ``12 × recipient does not exist, 3 × timed out``."""
     return ", ".join(f"{count} \N{MULTIPLICATION SIGN} {reason}" for reason, count in reasons)
+
+
+def needs_a_person(
+    tx: Tx, account: Account, conversation_id: int, reason: str, now: Instant
+) -> None:
+    """Somebody has written, and nobody but a person can answer."""
+    text = f"conversation {conversation_id} with {account.name} needs a person: {reason}"
+    key = f"{CONVERSATION}:{conversation_id}"
+    tx.alerts.put(NewAlert(key, CONVERSATION, text, account_id=account.id), now)
+
+
+def a_person_saw_to(tx: Tx, conversation_id: int, now: Instant) -> None:
+    tx.alerts.clear(now, keys=[f"{CONVERSATION}:{conversation_id}"])
+
+
+def responder_fails(tx: Tx, way: str, reason: str, now: Instant) -> None:
+    """Nobody is answered any more who is to be answered in this way."""
+    text = f"nobody is answered by {way}: {reason}"
+    tx.alerts.put(NewAlert(f"{RESPONDER}:{way}", RESPONDER, text), now)
+
+
+def responder_works(tx: Tx, way: str, now: Instant) -> None:
+    tx.alerts.clear(now, keys=[f"{RESPONDER}:{way}"])
+
+
+def many_left_behind(tx: Tx, count: int, now: Instant) -> None:
+    """So many turns were found whose owners had gone that something keeps ending them."""
+    text = f"{count} answers were found half made: processes that answer keep ending"
+    tx.alerts.put(NewAlert(STALE_TURNS, STALE_TURNS, text), now)

@@ -22,6 +22,7 @@ from paceline.store.schema import accounts, lanes, policies, usage
 
 CHANGEABLE = frozenset(
     {
+        "answering",
         "address",
         "settings",
         "policy_name",
@@ -31,7 +32,7 @@ CHANGEABLE = frozenset(
         "removed_at",
     }
 )
-STRUCTURED = frozenset({"settings", "overrides"})
+STRUCTURED = frozenset({"settings", "overrides", "answering"})
 
 
 class Accounts(Subject):

@@ -45,6 +45,15 @@ class Inbox(Subject):
         row = self._connection.execute(statement).first()
         return None if row is None else int(row[0])
 
+    def put_into(self, received_id: int, conversation_id: int) -> None:
+        this = update(inbound).where(inbound.c.id == received_id)
+        self._connection.execute(this.values(conversation_id=conversation_id))
+
+    def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
+        theirs = select(*inbound.c).where(inbound.c.conversation_id == conversation_id)
+        statement = theirs.order_by(inbound.c.id.desc()).limit(limit)
+        return [Received(*row) for row in self._connection.execute(statement)]
+
     def latest(self, account_id: int | None = None, limit: int = 50) -> list_of[Received]:
         statement = select(*inbound.c).order_by(inbound.c.id.desc()).limit(limit)
         if account_id is not None:

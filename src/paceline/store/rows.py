@@ -115,6 +115,7 @@ ACCOUNT = (
             "warm_since_at",
             "created_at",
             "removed_at",
+            "answering",
         )
     ),
 )
@@ -176,6 +177,7 @@ def account(row: Row) -> Account:
         warm_since_at=row[12],
         created_at=row[13],
         removed_at=row[14],
+        answering=_shared(row[15]),
     )
 
 

@@ -29,6 +29,7 @@ from paceline.store.reminders import Groups, Reminders
 from paceline.store.settings import Settings
 from paceline.store.steps import Steps
 from paceline.store.suppressions import Suppressions
+from paceline.store.talking import Conversations, Turns
 from paceline.store.timetable import Timetable
 from paceline.store.waiting import Waiting
 
@@ -133,6 +134,14 @@ class Transaction:
     @cached_property
     def settings(self) -> Settings:
         return Settings(self._context)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        return Conversations(self._context)
+
+    @cached_property
+    def turns(self) -> Turns:
+        return Turns(self._context)
 
     @cached_property
     def inbox(self) -> Inbox:

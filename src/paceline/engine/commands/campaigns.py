@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from paceline.core.address import canonical
 from paceline.core.errors import ConflictError, InputError, NotFoundError
@@ -261,45 +261,62 @@ def send_direct(
 
     Asked for twice with the same key, it is sent once.
     """
-
-    def make() -> int:
-        account = find_account(tx, account_name)
-        if not target.strip():
-            raise InputError("a message needs somebody to go to", key="target")
-        check_capabilities(account, action, content, providers, answering=True)
-        needed = sorted(content_variables(content))
-        if needed:
-            raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
-        check_media(tx, content)
-        check_links(tx, content)
-        if problem := route_of([account], action, providers).problem(canonical(target)):
-            raise InputError(f"{target.strip()} {problem}", key="target")
-        longest = longest_text([account], action, providers)
-        check_variables(content, [Target(target.strip())], longest)
-        check_room(account, action, content)
-        (person,) = recognised(tx, [Target(target.strip())])
-        # The lane first, as the message path does it: whoever locks in one order never deadlocks.
-        tx.lanes.touch(account.id, at)
-        run = _direct_run(tx, action, at)
-        delivery_id = tx.deliveries.add_one(
-            NewDelivery(
-                run_id=run.id,
-                account_id=account.id,
-                position=run.total,
-                target=person.address,
-                contact_id=person.contact_id,
-                scheduled_at=at,
-                due_at=at,
-                content=content.to_list(),
-                action=action,
-            ),
-            at,
-        )
-        return delivery_id
-
-    wish = [account_name, target.strip(), content.to_list(), action]
-    made, _ = once(tx, key, "message", wish, at, make)
+    message = DirectMessage(account_name, target.strip(), content, action)
+    wish = [account_name, message.target, content.to_list(), action]
+    made, _ = once(tx, key, "message", wish, at, lambda: send_message(tx, message, at, providers))
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class DirectMessage:
+    """One message to one person, of no campaign."""
+
+    account: str
+    target: str
+    content: Content
+    action: str = "message"
+    reply: bool = False
+    """Whether they have written to us: then it waits neither for hours nor for a gap."""
+    expires_at: Instant | None = None
+
+
+def send_message(tx: Tx, message: DirectMessage, at: Instant, providers: Providers) -> int:
+    """The delivery's id; all that can be wrong with it is said before anything is written."""
+    content, action, target = message.content, message.action, message.target
+    account = find_account(tx, message.account)
+    if not target:
+        raise InputError("a message needs somebody to go to", key="target")
+    check_capabilities(account, action, content, providers, answering=True)
+    needed = sorted(content_variables(content))
+    if needed:
+        raise InputError(f"a single message has no value for {', '.join(needed)}", key="text")
+    check_media(tx, content)
+    check_links(tx, content)
+    if problem := route_of([account], action, providers).problem(canonical(target)):
+        raise InputError(f"{target} {problem}", key="target")
+    longest = longest_text([account], action, providers)
+    check_variables(content, [Target(target)], longest)
+    check_room(account, action, content)
+    (person,) = recognised(tx, [Target(target)])
+    # The lane first, as the message path does it: whoever locks in one order never deadlocks.
+    tx.lanes.touch(account.id, at)
+    run = _direct_run(tx, action, at)
+    return tx.deliveries.add_one(
+        NewDelivery(
+            run_id=run.id,
+            account_id=account.id,
+            position=run.total,
+            target=person.address,
+            contact_id=person.contact_id,
+            scheduled_at=at,
+            due_at=at,
+            expires_at=message.expires_at,
+            content=content.to_list(),
+            action=action,
+            reply=message.reply,
+        ),
+        at,
+    )
 
 
 def _direct_run(tx: Tx, action: str, at: Instant) -> Run:

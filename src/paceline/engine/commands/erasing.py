@@ -94,6 +94,7 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     contact_id = _blot_out_contact(tx, contact, list(known.values()), renamed, at)
     tx.contacts.blot_out(found, contact_id, renamed)
     tx.inbox.blot_out(renamed)
+    tx.conversations.blot_out(renamed)
     names = () if contact is None else contact.fields.values()
     for before, after in renamed.items():
         _keep_suppressed(tx, before, after, partial(without, addresses=renamed, names=names), at)

@@ -17,7 +17,7 @@ from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
 from paceline.core.instants import DAY, Instant
 from paceline.core.states import DeliveryState
-from paceline.engine import alerts
+from paceline.engine import alerts, conversations
 from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.naming import named_by
@@ -54,7 +54,9 @@ def prepare(tx: Tx, news: Sequence[News]) -> None:
 def take_in(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> TakenIn:
     """Write down what came to this account's mailbox."""
     bounced = complaints = received = 0
-    for one in news:
+    # What moves deliveries first, for their lanes come before conversations; and of these, whatever
+    # one person has written stays in order.
+    for one in sorted(news, key=_whose):
         if isinstance(one, Returned):
             bounced += one.kind in CAME_BACK and _came_back(tx, account, one, at)
             complaints += one.kind == "complaint" and _complained(tx, one, at)
@@ -119,10 +121,17 @@ def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
     return True
 
 
+def _whose(one: News) -> tuple[bool, str]:
+    return (True, one.chat) if isinstance(one, Inbound) else (False, "")
+
+
 def _received(tx: Tx, account: Account, message: Inbound, at: Instant) -> bool:
     delivery = _delivery(tx, message.answers)
     number = tx.inbox.add(account.id, message, delivery.id if delivery else None, at)
-    return number is not None
+    if number is None:
+        return False
+    conversations.hear(tx, account, message, number, at)
+    return True
 
 
 def _delivery(tx: Tx, key: str | None) -> Delivery | None:

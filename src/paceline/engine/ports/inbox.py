@@ -27,6 +27,9 @@ class Received(NamedTuple):
     """What it answers."""
     at: Instant
     received_at: Instant
+    conversation_id: int | None = None
+    turn_id: int | None = None
+    """The turn that it was answered in; None where it waits, or is nobody's to answer."""
 
 
 class Inbox(Protocol):
@@ -36,6 +39,14 @@ class Inbox(Protocol):
         self, account_id: int, message: Inbound, delivery_id: int | None, at: Instant
     ) -> int | None:
         """Its number; None where it is there already."""
+        ...
+
+    def put_into(self, received_id: int, conversation_id: int) -> None:
+        """It is part of that conversation, and waits for its turn."""
+        ...
+
+    def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
+        """The latest of it, latest first."""
         ...
 
     def latest(self, account_id: int | None = None, limit: int = 50) -> list_of[Received]:

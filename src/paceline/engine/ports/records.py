@@ -32,6 +32,8 @@ class Account:
     warm_since_at: Instant
     created_at: Instant
     removed_at: Instant | None = None
+    answering: Mapping[str, Any] = field(default_factory=dict)
+    """How whoever writes to it is answered; empty where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from paceline.core.instants import Instant
 from paceline.engine.ports.alerts import Alerts
 from paceline.engine.ports.audit import Audit
 from paceline.engine.ports.campaigns import Campaigns, Runs
+from paceline.engine.ports.conversations import Conversations, Turns
 from paceline.engine.ports.events import Events, Hooks
 from paceline.engine.ports.history import History
 from paceline.engine.ports.inbox import Inbox, Watches
@@ -91,6 +92,12 @@ class Tx(Protocol):
     def waiting(self) -> Waiting: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def conversations(self) -> Conversations: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
     @property
     def inbox(self) -> Inbox: ...
     @property

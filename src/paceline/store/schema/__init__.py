@@ -52,6 +52,7 @@ from paceline.store.schema.shelf import (
     uploads,
     webhooks,
 )
+from paceline.store.schema.talking import conversations, turns
 
 __all__ = [
     "AWAITED",
@@ -69,6 +70,7 @@ __all__ = [
     "campaigns",
     "complete_for_postgresql",
     "contacts",
+    "conversations",
     "counters",
     "deliveries",
     "events",
@@ -87,6 +89,7 @@ __all__ = [
     "runs",
     "settings",
     "suppressions",
+    "turns",
     "uploads",
     "usage",
     "watches",

@@ -33,10 +33,14 @@ inbound = Table(
     Column("delivery_id", BigInteger, ForeignKey("deliveries.id")),
     Column("at", BigInteger, nullable=False),
     Column("received_at", BigInteger, nullable=False),
+    # The conversation it belongs to, and the turn that it was answered in, if it was yet.
+    Column("conversation_id", BigInteger),
+    Column("turn_id", BigInteger),
     UniqueConstraint("account_id", "provider_id"),
 )
 Index("ix_inbound_chat", inbound.c.account_id, inbound.c.chat, inbound.c.id)
 Index("ix_inbound_sender", inbound.c.sender)
+Index("ix_inbound_conversation", inbound.c.conversation_id, inbound.c.turn_id, inbound.c.id)
 
 # Whoever watches a mailbox holds its row, until then; by the database's clock.
 watches = Table(

@@ -76,6 +76,7 @@ accounts = Table(
     Column("warm_since_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("removed_at", BigInteger),
+    Column("answering", Text, nullable=False, server_default="{}"),
     one_of("state", AccountState),
 )
 # A removed account keeps its row, because the ledger speaks of it, but gives its name back.

@@ -1,0 +1,271 @@
+"""The answerer: gives every conversation its turn, many at once, each by one process of the fleet.
+
+It begins the turns that are due, has each answered outside of any transaction, and writes the
+answer down where it can only be sent once. A turn is held by a lease that is renewed while its
+answer is made; one that was left is gone on with by whoever finds it. Nothing here is kept in
+memory that matters: a process that dies has said nothing, or what it said is on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from paceline.core.errors import InputError, StoreError
+from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.turns import Patience
+from paceline.engine import alerts, conversations
+from paceline.engine.conversations import Task
+from paceline.engine.looking import Looker
+from paceline.engine.ports import Clock, Journal, Providers, Tx
+from paceline.engine.ports.answering import (
+    Answer,
+    Responder,
+    ResponderFailed,
+    ResponderRefused,
+)
+from paceline.engine.ports.conversations import Turn
+
+LOOK_EVERY_US = SECOND // 2
+LEASE_US = 30 * SECOND
+RENEW_EVERY_US = 10 * SECOND
+STALE_US = 10 * MINUTE
+"""After so long a turn is taken over, whatever its owner says."""
+AT_ONCE = 20
+"""Conversations that one process answers at a time."""
+MANY_STALE = 10
+REDONE_AT_MOST = 3
+"""How often an answer is made anew because more came in: whoever never pauses is answered too."""
+
+log = structlog.get_logger("paceline.conversation")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How conversations are answered: whom to ask, how often, and what to tell him."""
+
+    responder: Responder
+    retries: int = 2
+    pause_us: int = 2 * SECOND
+    history: int = 20
+
+
+class Answerer(Looker):
+    """Runs beside the lanes, for all conversations that this process answers."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        providers: Providers,
+        ways: Mapping[str, Way],
+        *,
+        name: str,
+        at_once: int = AT_ONCE,
+        look_every_us: int = LOOK_EVERY_US,
+    ) -> None:
+        super().__init__(clock, look_every_us, log, "conversations")
+        self._journal = journal
+        self._providers = providers
+        self._ways = ways
+        self._name = name
+        self._at_once = at_once
+        self._answering: dict[int, asyncio.Task[None]] = {}
+        self._looked = False
+
+    @property
+    def answering(self) -> int:
+        return len(self._answering)
+
+    async def look(self) -> None:
+        """End what is over, go on with what was left, and begin what is due."""
+        await self._end_replied()
+        if not self._ways:
+            return
+        now = self._clock.now()
+        room = self._at_once - len(self._answering)
+        if room <= 0:
+            return
+        stale, due = await self._journal.read(
+            lambda tx: (
+                tx.turns.stale(now - STALE_US, MANY_STALE + 1),
+                tx.conversations.due(now, room),
+            )
+        )
+        await self._note_stale(stale, now)
+        for turn in stale[:room]:
+            if turn.conversation_id not in self._answering:
+                await self._take_over(turn)
+        for conversation in due[: self._at_once - len(self._answering)]:
+            await self._begin(conversation.id, now)
+
+    async def end(self) -> None:
+        """What is being made is given up: another process, or the next one, makes it."""
+        tasks = list(self._answering.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _end_replied(self) -> None:
+        now = self._clock.now()
+        replied = await self._journal.read(lambda tx: tx.turns.replied(self._at_once * 5))
+        for one in replied:
+            await self._journal.write(partial(conversations.end, replied=one, at=now))
+            log.info("released", conversation=one.turn.conversation_id, turn=one.turn.id)
+
+    async def _note_stale(self, stale: list[Turn], now: Instant) -> None:
+        first, self._looked = not self._looked, True
+        if first and len(stale) > MANY_STALE:
+            await self._journal.write(partial(alerts.many_left_behind, count=len(stale), now=now))
+
+    async def _begin(self, conversation_id: int, now: Instant) -> None:
+        def work(tx: Tx) -> Task | None:
+            return conversations.begin(
+                tx, conversation_id, self._name, LEASE_US, now, self._most_history
+            )
+
+        task = await self._journal.write(work)
+        if task is None:
+            log.info("already held", conversation=conversation_id)
+            return
+        log.info("acquired", conversation=conversation_id, turn=task.turn.id)
+        self._start(task)
+
+    async def _take_over(self, turn: Turn) -> None:
+        task = await self._journal.write(
+            lambda tx: conversations.take_over(tx, turn, self._name, LEASE_US, self._most_history)
+        )
+        if task is not None:
+            log.warning(
+                "stale turn taken over",
+                conversation=turn.conversation_id,
+                turn=turn.id,
+                owner=turn.owner,
+            )
+            self._start(task)
+
+    @property
+    def _most_history(self) -> int:
+        return max((way.history for way in self._ways.values()), default=0)
+
+    def _start(self, task: Task) -> None:
+        number = task.turn.conversation_id
+        answering = asyncio.create_task(self._see_through(task), name=f"conversation {number}")
+        self._answering[number] = answering
+        answering.add_done_callback(lambda _: self._answering.pop(number, None))
+
+    # ------------------------------------------------------------------ one turn
+
+    async def _see_through(self, task: Task) -> None:
+        try:
+            await self._answer(task)
+        except StoreError as error:
+            log.warning("turn is given up", turn=task.turn.id, error=str(error))
+        except Exception:
+            log.exception("answering failed", turn=task.turn.id)
+        finally:
+            # There may be room for another one.
+            self._signal.set()
+
+    async def _answer(self, task: Task) -> None:
+        name = str(task.account.answering.get("way", ""))
+        way = self._ways.get(name)
+        if way is None:
+            await self._hand_over(task, f"there is no way to answer called {name!r} here")
+            return
+        redone = 0
+        while True:
+            made = await self._made(task, name, way)
+            if made is None:
+                return
+            patience = Patience.stored(task.account.answering)
+            if patience.on_newer == "redo" and redone < REDONE_AT_MOST:
+                newer = await self._journal.write(
+                    partial(_newer, turn=task.turn, history=way.history)
+                )
+                if newer is not None:
+                    task, redone = newer, redone + 1
+                    continue
+            await self._send(task, made)
+            return
+
+    async def _made(self, task: Task, name: str, way: Way) -> Answer | None:
+        """The answer; None where there is none, and all that follows from that was done."""
+        left = way.retries
+        while True:
+            try:
+                found = await self._asked(task, way)
+            except ResponderRefused as error:
+                if error.everybody:
+                    await self._tell(name, str(error))
+                await self._hand_over(task, str(error))
+                return None
+            except ResponderFailed as error:
+                log.warning("no answer", turn=task.turn.id, error=str(error), retries_left=left)
+                if not left:
+                    await self._hand_over(task, str(error))
+                    return None
+                left -= 1
+                await self._clock.sleep(error.again_us or way.pause_us)
+            else:
+                if found is None:
+                    log.warning("turn was taken over", turn=task.turn.id)
+                return found
+
+    async def _asked(self, task: Task, way: Way) -> Answer | None:
+        """Ask, and hold the turn meanwhile; None where it is not ours any more."""
+        asked = asyncio.create_task(way.responder.answer(task.burst))
+        try:
+            while True:
+                rest = asyncio.create_task(self._clock.sleep(RENEW_EVERY_US))
+                try:
+                    await asyncio.wait({asked, rest}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    rest.cancel()
+                if asked.done():
+                    return asked.result()
+                if not await self._journal.write(partial(_renewed, turn=task.turn)):
+                    return None
+        finally:
+            if not asked.done():
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
+
+    async def _send(self, task: Task, made: Answer) -> None:
+        now = self._clock.now()
+        text = made.text.strip()
+        try:
+            sent = await self._journal.write(
+                lambda tx: conversations.answer(
+                    tx, task, text, self._providers, now, note=made.note
+                )
+            )
+        except InputError as error:
+            # What was made cannot be sent from this account: too long, somebody it cannot reach.
+            await self._hand_over(task, f"the answer cannot be sent: {error}")
+            return
+        if sent:
+            log.info("answered", turn=task.turn.id, note=made.note)
+        else:
+            log.warning("answer is not sent: the turn is not ours any more", turn=task.turn.id)
+
+    async def _hand_over(self, task: Task, reason: str) -> None:
+        now = self._clock.now()
+        if await self._journal.write(lambda tx: conversations.hand_over(tx, task, reason, now)):
+            log.warning("handed to a person", turn=task.turn.id, reason=reason)
+
+    async def _tell(self, way: str, reason: str) -> None:
+        now = self._clock.now()
+        await self._journal.write(lambda tx: alerts.responder_fails(tx, way, reason, now))
+
+
+def _renewed(tx: Tx, turn: Turn) -> bool:
+    return tx.turns.renew(turn, LEASE_US)
+
+
+def _newer(tx: Tx, turn: Turn, history: int) -> Task | None:
+    return conversations.redo(tx, turn, LEASE_US, history)

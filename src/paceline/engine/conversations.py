@@ -1,0 +1,308 @@
+"""Conversations: what somebody writes is kept until its turn, and every turn has one answer.
+
+A turn takes all that waits, in order; while it is active there is no other in its conversation, so
+an answer is never overtaken by the next. Its answer is a delivery of the account's lane, made in
+the transaction that leaves the turn no way to make another: whoever crashes before that has said
+nothing, and whoever takes the turn over after it finds the answer on its way.
+
+Whoever changes a conversation holds the account's lane first, then the conversation: all do so in
+this order, and nobody waits for somebody who waits for him.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import structlog
+
+from paceline.core.errors import ConflictError, InputError
+from paceline.core.instants import DAY, Instant
+from paceline.core.model import Content, Part
+from paceline.core.states import DeliveryState
+from paceline.core.template import literal
+from paceline.core.turns import Patience
+from paceline.engine import alerts
+from paceline.engine.commands.campaigns import DirectMessage, send_message
+from paceline.engine.conversation_view import words_of
+from paceline.engine.ports import Account, Inbound, Providers, Tx
+from paceline.engine.ports.answering import Burst, Said
+from paceline.engine.ports.conversations import Conversation, Mode, Replied, Turn
+from paceline.engine.ports.inbox import Received
+
+WINDOW_US = DAY
+"""For how long after somebody has written they may be answered in words of one's own, on channels
+that want a template otherwise."""
+PERSON = "a person"
+MOST_HISTORY = 200
+
+log = structlog.get_logger("paceline.conversation")
+
+
+# ---------------------------------------------------------------------- what comes in
+
+
+def hear(tx: Tx, account: Account, message: Inbound, received_id: int, at: Instant) -> None:
+    """Somebody has written: it waits for its turn, which begins once they have paused.
+
+    What is said in groups is nobody's conversation; what no person wrote is not answered, or two
+    machines would never stop.
+    """
+    if message.group or message.automatic or message.from_us:
+        return
+    conversation = tx.conversations.hear(account.id, message.chat, at)
+    tx.inbox.put_into(received_id, conversation.id)
+    if conversation.mode == "muted":
+        return
+    first_at = at if conversation.first_at is None else min(conversation.first_at, at)
+    tx.conversations.change(
+        conversation.id, first_at=first_at, last_at=at, due_at=_due_at(account, first_at, at)
+    )
+
+
+def typing(tx: Tx, account: Account, chat: str, at: Instant) -> None:
+    """Somebody is about to write more: what waits, waits for that, though not for ever."""
+    found = tx.conversations.find(account.id, chat)
+    if found is None or found.first_at is None:
+        return
+    held = tx.conversations.hold(found.id)
+    if held.first_at is not None:
+        due_at = _due_at(account, held.first_at, at)
+        tx.conversations.change(held.id, last_at=max(held.last_at or at, at), due_at=due_at)
+
+
+def _due_at(account: Account, first_at: Instant, last_at: Instant) -> Instant | None:
+    """None where nobody was set up to answer: then people do."""
+    if not account.answering:
+        return None
+    return Patience.stored(account.answering).due_at(first_at, last_at)
+
+
+# ---------------------------------------------------------------------- turns
+
+
+class Task(NamedTuple):
+    """A turn to be answered, with all that is needed to do so."""
+
+    turn: Turn
+    account: Account
+    chat: str
+    burst: Burst
+
+
+def begin(
+    tx: Tx, conversation_id: int, owner: str, lease_us: int, at: Instant, history: int
+) -> Task | None:
+    """Start the turn of a conversation that is due; None where there is nothing to do any more, or
+    somebody was faster."""
+    conversation = tx.conversations.hold(conversation_id)
+    if conversation.mode != "auto" or conversation.due_at is None or conversation.due_at > at:
+        return None
+    turn = tx.turns.begin(conversation.id, owner, lease_us, at)
+    return None if turn is None else task_of(tx, turn, conversation, history)
+
+
+def take_over(tx: Tx, turn: Turn, owner: str, lease_us: int, history: int) -> Task | None:
+    """Go on with a turn that its owner has left; nothing was said in it yet."""
+    conversation = tx.conversations.hold(turn.conversation_id)
+    ours = tx.turns.take_over(turn, owner, lease_us)
+    return None if ours is None else task_of(tx, ours, conversation, history)
+
+
+def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Task | None:
+    """Take what has come meanwhile into the turn; None where nothing has, or it is not ours."""
+    conversation = tx.conversations.hold(turn.conversation_id)
+    if conversation.first_at is None:
+        return None
+    ours = tx.turns.again(turn, lease_us)
+    if ours is None:
+        return None
+    tx.turns.add_waiting(ours)
+    return task_of(tx, ours, conversation, history)
+
+
+def task_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Task:
+    account = tx.accounts.get(conversation.account_id)
+    taken = tx.turns.taken(turn.id)
+    said = tuple(_said(one) for one in taken)
+    burst = Burst(
+        key=f"turn-{turn.id}",
+        account=account.name,
+        chat=conversation.chat,
+        said=said,
+        before=_before(tx, conversation, {one.id for one in taken}, history),
+    )
+    return Task(turn, account, conversation.chat, burst)
+
+
+def _said(message: Received) -> Said:
+    return Said("them", message.text, message.at, message.kind)
+
+
+def _before(tx: Tx, conversation: Conversation, without: set[int], limit: int) -> tuple[Said, ...]:
+    """The latest of what both have said, the oldest first."""
+    limit = min(limit, MOST_HISTORY)
+    theirs = tx.inbox.of_conversation(conversation.id, limit + len(without))[::-1]
+    said = [_said(one) for one in theirs if one.id not in without and one.turn_id is not None]
+    for turn in tx.turns.of_conversation(conversation.id, limit):
+        if turn.delivery_id is None:
+            continue
+        answer = tx.deliveries.get(turn.delivery_id)
+        if answer.state is DeliveryState.SENT and answer.content and answer.sent_at is not None:
+            said.append(Said("us", words_of(answer), answer.sent_at))
+    said.sort(key=lambda one: one.at)
+    return tuple(said[-limit:]) if limit else ()
+
+
+def answer(
+    tx: Tx, task: Task, text: str, providers: Providers, at: Instant, *, note: str = ""
+) -> bool:
+    """Send the answer of a turn, which has none other then; False where the turn is not ours any
+    more, or a person has taken the conversation meanwhile."""
+    tx.lanes.touch(task.account.id, at)
+    conversation = tx.conversations.hold(task.turn.conversation_id)
+    if conversation.mode != "auto":
+        return False
+    if not text:
+        return tx.turns.move(task.turn, "say_nothing", at, reason=note)
+    if not tx.turns.renew(task.turn, 0):
+        return False
+    delivery_id = _send(tx, task.account, conversation, text, providers, at)
+    return tx.turns.move(task.turn, "reply", at, delivery_id=delivery_id, reason=note)
+
+
+def _send(
+    tx: Tx, account: Account, to: Conversation, text: str, providers: Providers, at: Instant
+) -> int:
+    able = providers.get(account.provider).capabilities_of(account.settings)
+    message = DirectMessage(
+        account.name,
+        to.chat,
+        Content((Part("text", literal(text)),)),
+        reply=True,
+        expires_at=to.heard_at + WINDOW_US if able.needs_templates else None,
+    )
+    return send_message(tx, message, at, providers)
+
+
+def hand_over(tx: Tx, task: Task, reason: str, at: Instant) -> bool:
+    """No answer can be made: a person has to. What was said stays in the turn, for them to see."""
+    conversation = tx.conversations.hold(task.turn.conversation_id)
+    if not tx.turns.move(task.turn, "hand_over", at, reason=reason):
+        return False
+    _to_a_person(tx, task.account, conversation, reason, at)
+    return True
+
+
+def discard(tx: Tx, task: Task, reason: str, at: Instant) -> bool:
+    """It is not to be answered after all, and what it took waits again."""
+    conversation = tx.conversations.hold(task.turn.conversation_id)
+    if not tx.turns.move(task.turn, "discard", at, reason=reason):
+        return False
+    _wait_again(tx, task.account, conversation, task.turn, at)
+    return True
+
+
+def _wait_again(
+    tx: Tx, account: Account, conversation: Conversation, turn: Turn, at: Instant
+) -> None:
+    taken = tx.turns.taken(turn.id)
+    tx.turns.give_back(turn)
+    if conversation.mode == "muted" or not taken:
+        return
+    first_at = min(one.received_at for one in taken)
+    last_at = conversation.last_at or max(one.received_at for one in taken)
+    due_at = _due_at(account, first_at, last_at)
+    tx.conversations.change(conversation.id, first_at=first_at, last_at=last_at, due_at=due_at)
+
+
+def end(tx: Tx, replied: Replied, at: Instant) -> None:
+    """A turn's answer is over at the provider: sent, or not."""
+    conversation = tx.conversations.hold(replied.turn.conversation_id)
+    if replied.state in (DeliveryState.SENT, DeliveryState.BOUNCED):
+        tx.turns.move(replied.turn, "finish", at)
+        return
+    reason = f"the answer is {replied.state}: {replied.reason or 'no reason given'}"
+    if tx.turns.move(replied.turn, "hand_over", at, reason=reason):
+        account = tx.accounts.get(conversation.account_id)
+        _to_a_person(tx, account, conversation, reason, at)
+
+
+def _to_a_person(
+    tx: Tx, account: Account, conversation: Conversation, reason: str, at: Instant
+) -> None:
+    if conversation.mode == "auto":
+        tx.conversations.change(conversation.id, mode="human", reason=reason)
+    alerts.needs_a_person(tx, account, conversation.id, reason, at)
+
+
+# ---------------------------------------------------------------------- people
+
+
+def take(
+    tx: Tx, conversation_id: int, at: Instant, reason: str = "taken by a person"
+) -> Turn | None:
+    """A person answers from here on. What was being made is not sent; what is on its way is. The
+    turn whose answer was called off, if there was one."""
+    return _switch(tx, conversation_id, "human", "taken by a person", at)
+
+
+def mute(tx: Tx, conversation_id: int, at: Instant) -> Turn | None:
+    """Nobody answers any more, and what comes in waits for nobody."""
+    return _switch(tx, conversation_id, "muted", "muted by a person", at)
+
+
+def hand_back(tx: Tx, conversation_id: int, at: Instant) -> Conversation:
+    """Whoever was set up to answer does so again, also what waits."""
+    conversation = tx.conversations.hold(conversation_id)
+    if conversation.mode == "auto":
+        raise ConflictError(f"conversation {conversation_id} is in nobody's hands already")
+    account = tx.accounts.get(conversation.account_id)
+    due_at = None
+    if conversation.first_at is not None:
+        due_at = _due_at(account, conversation.first_at, conversation.last_at or at)
+    tx.conversations.change(conversation.id, mode="auto", reason="", due_at=due_at)
+    alerts.a_person_saw_to(tx, conversation.id, at)
+    return tx.conversations.hold(conversation_id)
+
+
+def _switch(tx: Tx, conversation_id: int, mode: Mode, reason: str, at: Instant) -> Turn | None:
+    conversation = tx.conversations.hold(conversation_id)
+    if conversation.mode == mode:
+        raise ConflictError(f"conversation {conversation_id} is {_IS[mode]} already")
+    account = tx.accounts.get(conversation.account_id)
+    changed = conversation._replace(mode=mode)
+    tx.conversations.change(conversation.id, mode=mode, reason=reason)
+    alerts.a_person_saw_to(tx, conversation.id, at)
+    for turn in tx.turns.active(conversation.id):
+        if tx.turns.move(turn, "discard", at, reason=reason):
+            _wait_again(tx, account, changed, turn, at)
+            return turn
+    return None
+
+
+_IS: dict[Mode, str] = {"human": "with a person", "muted": "muted", "auto": "in nobody's hands"}
+
+
+def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Instant) -> int:
+    """Answer by hand all that waits; the delivery's number. It is a turn like any other, and has
+    to wait for one that is active."""
+    if not text.strip():
+        raise InputError("an answer needs a text", key="text")
+    known = tx.conversations.hold(conversation_id)
+    account = tx.accounts.get(known.account_id)
+    for active in tx.turns.active(conversation_id):
+        if active.delivery_id is not None:
+            raise ConflictError(
+                f"another answer is on its way in conversation {conversation_id}",
+                hint=f"Wait until it has gone; see: paceline why {active.delivery_id}",
+            )
+        raise ConflictError(
+            f"another answer is being made in conversation {conversation_id}",
+            hint=f"Take it first: paceline conversations take {conversation_id}",
+        )
+    turn = tx.turns.begin(conversation_id, PERSON, None, at)
+    delivery_id = _send(tx, account, known, text, providers, at)
+    if turn is not None:
+        tx.turns.move(turn, "reply", at, delivery_id=delivery_id)
+    alerts.a_person_saw_to(tx, conversation_id, at)
+    return delivery_id
