@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from paceline.core.instants import SECOND, Instant
-from paceline.engine.answering import Answerer, Way
+from paceline.engine.answering import Answerer, Answers
 from paceline.engine.commands import returns
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.answering import Answer, Burst
@@ -102,7 +102,7 @@ class Desk:
             self.process.journal,
             world.clock,
             world.providers,
-            {WAY: Way(responder, retries=retries)},
+            {WAY: Answers(responder, retries=retries)},
             name=name,
             at_once=at_once,
         )

@@ -32,6 +32,7 @@ PARTS = {
         "visiting.groups",
         "pairing.pair",
         "hooking.hook",
+        "answering.answering",
     ),
     "policy": ("policies.app",),
     "audience": ("audiences.app",),

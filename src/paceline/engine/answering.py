@@ -37,6 +37,8 @@ STALE_US = 10 * MINUTE
 """After so long a turn is taken over, whatever its owner says."""
 AT_ONCE = 20
 """Conversations that one process answers at a time."""
+LONGEST_PAUSE_US = MINUTE
+"""However long a responder asks to be left alone: somebody waits for an answer."""
 MANY_STALE = 10
 REDONE_AT_MOST = 3
 """How often an answer is made anew because more came in: whoever never pauses is answered too."""
@@ -45,7 +47,7 @@ log = structlog.get_logger("paceline.conversation")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Answers:
     """How conversations are answered: whom to ask, how often, and what to tell him."""
 
     responder: Responder
@@ -62,7 +64,7 @@ class Answerer(Looker):
         journal: Journal,
         clock: Clock,
         providers: Providers,
-        ways: Mapping[str, Way],
+        ways: Mapping[str, Answers],
         *,
         name: str,
         at_once: int = AT_ONCE,
@@ -193,7 +195,7 @@ class Answerer(Looker):
             await self._send(task, made)
             return
 
-    async def _made(self, task: Task, name: str, way: Way) -> Answer | None:
+    async def _made(self, task: Task, name: str, way: Answers) -> Answer | None:
         """The answer; None where there is none, and all that follows from that was done."""
         left = way.retries
         while True:
@@ -210,13 +212,13 @@ class Answerer(Looker):
                     await self._hand_over(task, str(error))
                     return None
                 left -= 1
-                await self._clock.sleep(error.again_us or way.pause_us)
+                await self._clock.sleep(min(error.again_us or way.pause_us, LONGEST_PAUSE_US))
             else:
                 if found is None:
                     log.warning("turn was taken over", turn=task.turn.id)
                 return found
 
-    async def _asked(self, task: Task, way: Way) -> Answer | None:
+    async def _asked(self, task: Task, way: Answers) -> Answer | None:
         """Ask, and hold the turn meanwhile; None where it is not ours any more."""
         asked = asyncio.create_task(way.responder.answer(task.burst))
         try:
