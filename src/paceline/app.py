@@ -24,6 +24,7 @@ from paceline.core.webhooks import Webhook
 from paceline.engine.catalogue import Catalogue, apply_catalogue
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
+from paceline.engine.commands.answering import refresh
 from paceline.engine.commands.sealing import seal_all
 from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
 from paceline.engine.unsubscribing import (
@@ -39,6 +40,7 @@ from paceline.vault import KeyFile, KeyVault
 if TYPE_CHECKING:
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer
+    from paceline.engine.answering import Answerer, Answers
     from paceline.engine.courier import Courier
     from paceline.engine.looking import Looker
     from paceline.engine.ports.workers import Workers
@@ -126,6 +128,33 @@ def _couriers(app: App, journal: Journal) -> list[Courier]:
         courier = Courier(journal, app.clock, webhook, postman, instance=instance, secret=secret)
         found.append(courier)
     return found
+
+
+def make_answers(settings: Settings, clock: Clock) -> dict[str, Answers]:
+    """Who answers in each of the ways that there are; people are in none of them."""
+    from paceline.engine.answering import Answers
+    from paceline.providers.responders.making import responder_of
+
+    found = {}
+    for name, way in settings.answering.items():
+        try:
+            responder = responder_of(way, os.environ, clock)
+        except InputError as error:
+            raise error.within(settings.source) if settings.source else error from None
+        if responder is not None:
+            found[name] = Answers(responder, way.retries, history=way.history)
+    return found
+
+
+async def _answerer(app: App, journal: Journal) -> Answerer:
+    from paceline.engine.answering import Answerer
+
+    settings, now = app.settings, app.clock.now()
+    for account in await journal.write(lambda tx: refresh(tx, settings.answering, now)):
+        log.info("way to answer updated", account=account.name)
+    answers = make_answers(settings, app.clock)
+    name = settings.process_name
+    return Answerer(journal, app.clock, app.providers, answers, name=name)
 
 
 def make_workers(settings: Settings) -> ProcessWorkers:
@@ -248,7 +277,8 @@ async def serve(
         add_hooks(api, ReportDesk(journal, app.clock, app.providers))
         http = HttpServer(api, bound)
         watcher = Watcher(journal, app.clock, app.providers)
-        tellers: list[Looker] = [teller, watcher, *_couriers(app, journal)]
+        answerer = await _answerer(app, journal)
+        tellers: list[Looker] = [teller, watcher, answerer, *_couriers(app, journal)]
         await _run(app, station, tellers, http, stop, serving)
     finally:
         bound.close()

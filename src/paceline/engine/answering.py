@@ -31,8 +31,8 @@ from paceline.engine.ports.answering import (
 from paceline.engine.ports.conversations import Turn
 
 LOOK_EVERY_US = SECOND // 2
-LEASE_US = 30 * SECOND
-RENEW_EVERY_US = 10 * SECOND
+LEASE_US = 15 * SECOND
+RENEW_EVERY_US = 5 * SECOND
 STALE_US = 10 * MINUTE
 """After so long a turn is taken over, whatever its owner says."""
 AT_ONCE = 20
@@ -111,6 +111,8 @@ class Answerer(Looker):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for answers in self._ways.values():
+            await answers.responder.close()
 
     async def _end_replied(self) -> None:
         now = self._clock.now()
