@@ -26,6 +26,7 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.commands.accounts import House
 from paceline.engine.commands.answering import refresh
 from paceline.engine.commands.sealing import seal_all
+from paceline.engine.naming import seal_keys
 from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
 from paceline.engine.unsubscribing import (
     UnsubscribeDesk,
@@ -227,6 +228,7 @@ def ensure_instance(store: Store) -> str:
         if found is None:
             found = secrets.token_hex(8)
             tx.settings.put(INSTANCE, found)
+            seal_keys(tx)
     return str(found)
 
 

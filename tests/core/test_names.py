@@ -53,3 +53,12 @@ def test_a_name_is_found_in_an_address(before: str, after: str) -> None:
 )
 def test_what_is_none_is_not_found(text: str) -> None:
     assert signed_in(text) is None
+
+
+def test_a_seal_is_good_for_its_own_key_alone() -> None:
+    seal = NAMES.seal(7, 0)
+    assert NAMES.is_sealed(Named(7, 0), seal) and NAMES.is_sealed(Named(7, 0), seal.upper())
+    for named, shown in ((Named(8, 0), seal), (Named(7, 1), seal), (Named(7, 0), "")):
+        assert not NAMES.is_sealed(named, shown)
+    assert not Names(b"j" * 32).is_sealed(Named(7, 0), seal)
+    assert not NAMES.is_sealed(Named(7, 0), NAMES.of(7, 0).rpartition("-")[2]), "a name is no seal"

@@ -9,6 +9,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Content, Part, Step, Target
 from paceline.core.states import DeliveryState
 from paceline.engine.commands import erasing, returns
+from paceline.engine.naming import seal_keys
 from paceline.engine.ports import Inbound, News, Receipt, Returned, Tx
 from tests.engine.scenes import delivery, events, finish, until
 from tests.engine.world import World
@@ -322,5 +323,24 @@ def test_one_that_is_refused_at_once_counts_with_those_that_came_back_later(worl
         (alert,) = world.read(lambda tx: tx.alerts.list())
         assert alert.kind == "account.bounces"
         await process.stop()
+
+    world.play(script)
+
+
+def test_nobody_who_got_a_letter_can_make_up_the_bounce_of_another(world: World) -> None:
+    """The number of a letter can be guessed, and where it came from stands in it; its seal cannot."""
+
+    async def script(world: World) -> None:
+        world.write(seal_keys)
+        await campaign(world)
+        anna, ben = (key_of(world, one.address) for one in PEOPLE[:2])
+        number = anna.split("-")[1]
+        forged = ben.replace(f"-{ben.split('-')[1]}-", f"-{number}-")
+        unsealed = anna.rpartition("-")[0]
+        for made_up in (forged, unsealed, f"{unsealed}-"):
+            assert take(world, returned("bounced", made_up)).bounced == 0
+            assert take(world, returned("complaint", made_up)).complaints == 0
+        assert world.counts() == {"sent": 3}
+        assert take(world, returned("bounced", anna)).bounced == 1
 
     world.play(script)

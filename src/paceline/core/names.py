@@ -1,9 +1,10 @@
-"""Names of messages that nobody can make up: for the address that a letter comes back to.
+"""Names of messages that nobody can make up, for whatever comes back from outside.
 
-A provider's key (``LaneContext.key``) says which installation and which message it is, and whoever
-was ever sent one could count on from there. A signed name cannot be counted on. It has small
-letters and digits only, because mail systems change capitals, and is short enough to leave most of
-the 64 characters before an @ to whoever chooses the address.
+A provider's key (``LaneContext.key``) says which installation and which message it is, and stands
+in every Message-ID. So that nobody can count on from one, it ends with a seal. The address that a
+letter comes back to has a signed name instead: it has small letters and digits only, because mail
+systems change capitals, and is short enough to leave most of the 64 characters before an @ to
+whoever chooses the address.
 """
 
 from __future__ import annotations
@@ -47,8 +48,19 @@ class Names:
         same = hmac.compare_digest(self._proof(*named), found[3].lower())
         return named if same else None
 
+    def seal(self, delivery_id: int, part: int) -> str:
+        """What a provider's key of it ends with, so that nobody who has seen one can make others:
+        a bounce of a letter that somebody else got would be believed."""
+        return self._signed(f"key {delivery_id} {part}")
+
+    def is_sealed(self, named: Named, seal: str) -> bool:
+        return hmac.compare_digest(self.seal(*named).encode(), seal.lower().encode())
+
     def _proof(self, delivery_id: int, part: int) -> str:
-        digest = hmac.digest(self.key, f"name {delivery_id} {part}".encode(), sha256)
+        return self._signed(f"name {delivery_id} {part}")
+
+    def _signed(self, text: str) -> str:
+        digest = hmac.digest(self.key, text.encode(), sha256)
         return base64.b32encode(digest[:_PROOF_BYTES]).decode().lower()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from paceline.core.instants import MINUTE
+from paceline.core.names import Names
 from paceline.engine.late import LateCalls
 from paceline.engine.lead import Lead
 from paceline.engine.leases import ProcessLease
@@ -33,6 +34,8 @@ class LaneContext:
     """Which accounts are about to send the first message of a firing."""
     links: Links | None = None
     """How people can unsubscribe; None where nobody has said how the outside reaches us."""
+    seals: Names | None = None
+    """How keys are sealed, so that nobody can make others from one; None where they are not."""
     claims: Claims = field(default_factory=Claims)
     """What the lanes of this process are about to take of what is nobody's."""
 
@@ -41,4 +44,5 @@ class LaneContext:
 
         The same for every attempt: a provider that de-duplicates by it makes twice impossible.
         """
-        return f"{self.instance}-{delivery_id}-{part}"
+        key = f"{self.instance}-{delivery_id}-{part}"
+        return key if self.seals is None else f"{key}-{self.seals.seal(delivery_id, part)}"

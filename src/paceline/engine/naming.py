@@ -11,6 +11,7 @@ from paceline.core.names import Named, Names
 from paceline.engine.ports import Tx
 
 KEY = "names.key"
+SEALED = "keys.sealed"
 
 
 def names_of(tx: Tx) -> Names | None:
@@ -41,11 +42,26 @@ def named_by(tx: Tx, written: str | None) -> Named | None:
     if names is not None and (named := names.meant_by(written)) is not None:
         return named
     instance = str(tx.settings.get("instance"))
-    ours, _, numbers = written.rpartition(f"{instance}-")
-    delivery_id, _, part = numbers.partition("-")
+    ours, _, rest = written.rpartition(f"{instance}-")
+    delivery_id, _, rest = rest.partition("-")
+    part, _, seal = rest.partition("-")
     if ours or not (_is_number(delivery_id) and _is_number(part)):
         return None
-    return Named(int(delivery_id), int(part))
+    named, seals = Named(int(delivery_id), int(part)), seals_of(tx)
+    believed = not seal if seals is None else seals.is_sealed(named, seal)
+    return named if believed else None
+
+
+def seals_of(tx: Tx) -> Names | None:
+    """How keys are sealed here; None in an installation that is older than seals: were its keys to
+    change, no message in doubt could be asked for any more."""
+    return names_of(tx) if tx.settings.get(SEALED) else None
+
+
+def seal_keys(tx: Tx) -> None:
+    """Once, when an installation is made: from its first message on its keys are sealed."""
+    ensure_names(tx)
+    tx.settings.put(SEALED, "1")
 
 
 def _is_number(text: str) -> bool:

@@ -32,6 +32,7 @@ from paceline.engine.crashes import (
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.lane import Lane
 from paceline.engine.lane_names import lane_name
+from paceline.engine.naming import seals_of
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers
 from paceline.engine.running import Running
@@ -103,8 +104,8 @@ class Supervisor(Station):
             running.lane.touch()
 
     async def _join(self) -> None:
-        instance, links = await self._journal.write(
-            lambda tx: (str(tx.settings.get("instance")), ensure_links(tx))
+        instance, links, seals = await self._journal.write(
+            lambda tx: (str(tx.settings.get("instance")), ensure_links(tx), seals_of(tx))
         )
         await super()._join()
         self._busy_us = self._clock.monotonic_us()
@@ -117,6 +118,7 @@ class Supervisor(Station):
             park_after_us=self._options.park_after_us,
             starts=Starts(self._options.fire_concurrency),
             links=links,
+            seals=seals,
         )
 
     # ------------------------------------------------------------------ finding work
