@@ -328,7 +328,7 @@ def test_one_that_is_refused_at_once_counts_with_those_that_came_back_later(worl
 
 
 def test_nobody_who_got_a_letter_can_make_up_the_bounce_of_another(world: World) -> None:
-    """The number of a letter can be guessed, and where it came from stands in it; its seal cannot."""
+    """Its number can be guessed, and where it came from stands in every other; its seal cannot."""
 
     async def script(world: World) -> None:
         world.write(seal_keys)
