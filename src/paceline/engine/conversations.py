@@ -5,8 +5,8 @@ an answer is never overtaken by the next. Its answer is a delivery of the accoun
 the transaction that leaves the turn no way to make another: whoever crashes before that has said
 nothing, and whoever takes the turn over after it finds the answer on its way.
 
-Whoever changes a conversation holds the account's lane first, then the conversation: all do so in
-this order, and nobody waits for somebody who waits for him.
+Whoever changes a conversation holds people first where it writes to any, then the account's lane,
+then the conversation: all do so in this order, and nobody waits for somebody who waits for him.
 """
 
 from __future__ import annotations
@@ -124,12 +124,14 @@ def task_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Tas
     account = tx.accounts.get(conversation.account_id)
     taken = tx.turns.taken(turn.id)
     said = tuple(_said(one) for one in taken)
+    person = tx.contacts.find(conversation.chat)
     burst = Burst(
         key=f"turn-{turn.id}",
         account=account.name,
         chat=conversation.chat,
         said=said,
         before=_before(tx, conversation, {one.id for one in taken}, history),
+        fields=person.fields if person is not None else {},
     )
     return Task(turn, account, conversation.chat, burst)
 
@@ -158,6 +160,7 @@ def answer(
 ) -> bool:
     """Send the answer of a turn, which has none other then; False where the turn is not ours any
     more, or a person has taken the conversation meanwhile."""
+    tx.contacts.hold(alone=False, adding=True)
     tx.lanes.touch(task.account.id, at)
     conversation = tx.conversations.hold(task.turn.conversation_id)
     if conversation.mode != "auto":
@@ -288,6 +291,10 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
     to wait for one that is active."""
     if not text.strip():
         raise InputError("an answer needs a text", key="text")
+    tx.contacts.hold(alone=False, adding=True)
+    seen = tx.conversations.get(conversation_id)
+    if seen is not None:
+        tx.lanes.touch(seen.account_id, at)
     known = tx.conversations.hold(conversation_id)
     account = tx.accounts.get(known.account_id)
     for active in tx.turns.active(conversation_id):
