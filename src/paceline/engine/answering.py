@@ -243,10 +243,12 @@ class Answerer(Looker):
         now = self._clock.now()
         text = made.text.strip()
         try:
+            # Whoever holds people first needs a transaction of its own.
             sent = await self._journal.write(
                 lambda tx: conversations.answer(
                     tx, task, text, self._providers, now, note=made.note
-                )
+                ),
+                alone=True,
             )
         except InputError as error:
             # What was made cannot be sent from this account: too long, somebody it cannot reach.

@@ -160,7 +160,7 @@ def answer(
 ) -> bool:
     """Send the answer of a turn, which has none other then; False where the turn is not ours any
     more, or a person has taken the conversation meanwhile."""
-    tx.contacts.hold(alone=False, adding=True)
+    tx.contacts.hold(alone=False)
     tx.lanes.touch(task.account.id, at)
     conversation = tx.conversations.hold(task.turn.conversation_id)
     if conversation.mode != "auto":
@@ -291,7 +291,7 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
     to wait for one that is active."""
     if not text.strip():
         raise InputError("an answer needs a text", key="text")
-    tx.contacts.hold(alone=False, adding=True)
+    tx.contacts.hold(alone=False)
     seen = tx.conversations.get(conversation_id)
     if seen is not None:
         tx.lanes.touch(seen.account_id, at)
