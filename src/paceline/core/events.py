@@ -60,6 +60,8 @@ class EventKind(StrEnum):
     DELIVERY_RETURNED = "delivery.returned"
     RECIPIENT_COMPLAINED = "recipient.complained"
     RECIPIENT_UNSUBSCRIBED = "recipient.unsubscribed"
+    RECIPIENT_OPTED_OUT = "recipient.opted_out"
+    RECIPIENT_OPTED_IN = "recipient.opted_in"
     WEBHOOK_SKIPPED = "webhook.skipped"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
@@ -158,6 +160,12 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         _K.RECIPIENT_UNSUBSCRIBED: Described(
             "somebody followed the link in a message, and is not written to any more",
             ("delivery",),
+        ),
+        _K.RECIPIENT_OPTED_OUT: Described(
+            "somebody wrote that they do not want to be written to any more", ("account",)
+        ),
+        _K.RECIPIENT_OPTED_IN: Described(
+            "somebody who had opted out wrote that they want to be written to again", ("account",)
         ),
         _K.WEBHOOK_SKIPPED: Described(
             "a webhook has not taken an event for a day, and it was given up",

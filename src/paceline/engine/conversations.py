@@ -41,8 +41,17 @@ log = structlog.get_logger("paceline.conversation")
 # ---------------------------------------------------------------------- what comes in
 
 
-def hear(tx: Tx, account: Account, message: Inbound, received_id: int, at: Instant) -> None:
-    """Somebody has written: it waits for its turn, which begins once they have paused.
+def hear(
+    tx: Tx,
+    account: Account,
+    message: Inbound,
+    received_id: int,
+    at: Instant,
+    *,
+    answered: bool = True,
+) -> None:
+    """Somebody has written: it waits for its turn, which begins once they have paused. Where it is
+    not to be ``answered``, nothing that waits is, and nothing that is being made is sent.
 
     What is said in groups is nobody's conversation; what no person wrote is not answered, or two
     machines would never stop.
@@ -51,12 +60,25 @@ def hear(tx: Tx, account: Account, message: Inbound, received_id: int, at: Insta
         return
     conversation = tx.conversations.hear(account.id, message.chat, at)
     tx.inbox.put_into(received_id, conversation.id)
+    if not answered:
+        _leave_unanswered(tx, conversation, at)
+        return
     if conversation.mode == "muted":
         return
     first_at = at if conversation.first_at is None else min(conversation.first_at, at)
     tx.conversations.change(
         conversation.id, first_at=first_at, last_at=at, due_at=_due_at(account, first_at, at)
     )
+
+
+def _leave_unanswered(tx: Tx, conversation: Conversation, at: Instant) -> None:
+    """All that waits is a turn of its own, in which nothing is said."""
+    reason = "they said that they want no answer, or want one again"
+    for active in tx.turns.active(conversation.id):
+        tx.turns.move(active, "discard", at, reason=reason)
+    left = tx.turns.begin(conversation.id, "nobody", None, at)
+    if left is not None:
+        tx.turns.move(left, "say_nothing", at, reason=reason)
 
 
 def typing(tx: Tx, account: Account, chat: str, at: Instant) -> None:

@@ -19,6 +19,7 @@ import structlog
 
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
+from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.engine.commands import hooking, returns
 from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.commands.returns import TakenIn
@@ -31,7 +32,6 @@ from paceline.engine.ports import (
     News,
     Providers,
     Receipt,
-    Returned,
     Tx,
     Webhooks,
 )
@@ -75,10 +75,14 @@ class Admitted(NamedTuple):
 class ReportDesk:
     """Where reports are taken in."""
 
-    def __init__(self, journal: Journal, clock: Clock, providers: Providers) -> None:
+    def __init__(
+        self, journal: Journal, clock: Clock, providers: Providers, words: OptOut = DEFAULT
+    ) -> None:
+        """``words`` are those by which people opt out."""
         self._journal = journal
         self._clock = clock
         self._providers = providers
+        self._words = words
 
     async def admit(self, name: str, secret: str) -> Admitted | None:
         """Whoever knows this secret of this account; None for everybody else."""
@@ -134,16 +138,16 @@ class ReportDesk:
         others = [one for one in news if not isinstance(one, Receipt)]
 
         def work(tx: Tx) -> tuple[bool, TakenIn]:
-            returns.prepare(tx, others)
+            returns.prepare(tx, others, self._words)
             current = tx.accounts.get(account.id)
             came_to = [resolve_by_receipt(tx, current.id, one, now) for one in receipts]
             early = "early" in came_to or returns.come_early(tx, current, others, now)
-            return early, returns.take_in(tx, current, others, now)
+            return early, returns.take_in(tx, current, others, now, self._words)
 
         if not news:
             return False, TakenIn()
         # Whoever needs the fence needs a transaction of its own.
-        alone = any(isinstance(one, Returned) for one in others)
+        alone = returns.passes_the_fence(others, self._words)
         return await self._journal.write(work, alone=alone)
 
     def _webhooks(self, admitted: Admitted) -> Webhooks:

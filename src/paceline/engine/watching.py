@@ -18,6 +18,7 @@ import structlog
 
 from paceline.core.errors import ProviderError, ProviderRefused, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.engine import alerts
 from paceline.engine.commands import returns
 from paceline.engine.commands.returns import TakenIn
@@ -52,8 +53,11 @@ class Watcher(Looker):
         look_every_us: int = LOOK_EVERY_US,
         wait_us: int = WAIT_US,
         lease_us: int = LEASE_US,
+        words: OptOut = DEFAULT,
     ) -> None:
+        """``words`` are those by which people opt out."""
         super().__init__(clock, look_every_us, log, "mailboxes")
+        self._words = words
         self._journal = journal
         self._providers = providers
         self._wait_us = wait_us
@@ -129,7 +133,7 @@ class Watcher(Looker):
         now = self._clock.now()
 
         def work(tx: Tx) -> tuple[Watch | None, bool, TakenIn]:
-            returns.prepare(tx, news)
+            returns.prepare(tx, news, self._words)
             after = tx.watches.change(
                 held, self._lease_us, cursor=cursor, read_at=now, problem="", failing_since_at=None
             )
@@ -138,7 +142,7 @@ class Watcher(Looker):
             current = tx.accounts.get(account.id)
             # Asked first: should it be settled while we look, it is read once more for nothing.
             early = returns.come_early(tx, current, news, now)
-            taken = returns.take_in(tx, current, news, now)
+            taken = returns.take_in(tx, current, news, now, self._words)
             if early:
                 # Then we are given all of it again, and the rest of it changes nothing any more.
                 after = tx.watches.change(after, self._lease_us, cursor=held.cursor)

@@ -27,7 +27,7 @@ from paceline.core.address import entries_for
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.pools import NOBODY
-from paceline.engine.ports.records import Run
+from paceline.engine.ports.records import Delivery, Run
 from paceline.engine.ports.timetable import IN_LINE_WORDS, PUT_OFF_WORDS
 from paceline.engine.ports.waiting import Far, WaitingRow
 from paceline.store import rows
@@ -135,6 +135,12 @@ _UNDER_WAY = or_(
 
 class Waiting(Subject):
     """Reads over deliveries that have not been sent."""
+
+    def of_target(self, target: str) -> list[Delivery]:
+        waits = deliveries.c.state.in_(WAITING)
+        statement = select(*rows.DELIVERY).where(deliveries.c.target == target, waits)
+        found = self._connection.execute(statement.order_by(deliveries.c.id))
+        return [rows.delivery(row) for row in found]
 
     def runs(self, account_ids: Iterable[int]) -> list[Run]:
         found: dict[int, Run] = {}

@@ -16,11 +16,13 @@ from paceline.core.discretion import discreet
 from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
 from paceline.core.instants import DAY, Instant
+from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.core.states import DeliveryState
 from paceline.engine import alerts, conversations
 from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.naming import named_by
+from paceline.engine.opting_out import is_asked, obey, wish_of
 from paceline.engine.ports import Account, Delivery, Inbound, News, Receipt, Returned, Tx
 from paceline.engine.runs import end_if_done
 
@@ -43,15 +45,23 @@ class TakenIn(NamedTuple):
     received: int = 0
 
 
-def prepare(tx: Tx, news: Sequence[News]) -> None:
+def passes_the_fence(news: Sequence[News], words: OptOut = DEFAULT) -> bool:
+    """Whether somebody may be suppressed for the sake of these, or let be written to again: then
+    they need a transaction of their own."""
+    return any(isinstance(one, Returned) for one in news) or is_asked(news, words)
+
+
+def prepare(tx: Tx, news: Sequence[News], words: OptOut = DEFAULT) -> None:
     """First in a transaction that takes news in: who is never to be written to again is suppressed
     behind the fence, and the fence comes before anything is written."""
-    if any(isinstance(one, Returned) for one in news):
+    if passes_the_fence(news, words):
         tx.contacts.hold(alone=False)
         tx.settings.fence()
 
 
-def take_in(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> TakenIn:
+def take_in(
+    tx: Tx, account: Account, news: Sequence[News], at: Instant, words: OptOut = DEFAULT
+) -> TakenIn:
     """Write down what came to this account's mailbox."""
     bounced = complaints = received = 0
     # What moves deliveries first, for their lanes come before conversations; and of these, whatever
@@ -61,7 +71,7 @@ def take_in(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> Take
             bounced += one.kind in CAME_BACK and _came_back(tx, account, one, at)
             complaints += one.kind == "complaint" and _complained(tx, one, at)
         elif isinstance(one, Inbound):
-            received += _received(tx, account, one, at)
+            received += _received(tx, account, one, at, words)
         elif isinstance(one, Receipt):
             resolve_by_receipt(tx, account.id, one, at)
     if bounced:
@@ -125,12 +135,15 @@ def _whose(one: News) -> tuple[bool, str]:
     return (True, one.chat) if isinstance(one, Inbound) else (False, "")
 
 
-def _received(tx: Tx, account: Account, message: Inbound, at: Instant) -> bool:
+def _received(tx: Tx, account: Account, message: Inbound, at: Instant, words: OptOut) -> bool:
     delivery = _delivery(tx, message.answers)
     number = tx.inbox.add(account.id, message, delivery.id if delivery else None, at)
     if number is None:
         return False
-    conversations.hear(tx, account, message, number, at)
+    wish = wish_of(message, words)
+    if wish is not None:
+        obey(tx, account, message, wish, at)
+    conversations.hear(tx, account, message, number, at, answered=wish is None)
     return True
 
 

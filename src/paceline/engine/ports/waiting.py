@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
-from paceline.engine.ports.records import Run
+from paceline.engine.ports.records import Delivery, Run
 
 
 class WaitingRow(NamedTuple):
@@ -54,6 +54,11 @@ class Far(NamedTuple):
 
 class Waiting(Protocol):
     """Reads only. However many deliveries there are, the statements are few."""
+
+    def of_target(self, target: str) -> list[Delivery]:
+        """Everything that waits to be sent to somebody. Looks through all that waits: for what
+        happens seldom."""
+        ...
 
     def runs(self, account_ids: Iterable[int]) -> list[Run]:
         """The running runs that have something waiting on any of these accounts, or in a pool
