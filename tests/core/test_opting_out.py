@@ -18,7 +18,11 @@ def test_and_so_is_every_word_to_be_written_to_again(word: str) -> None:
     assert DEFAULT.wish_in(f"{word.title()}!") == "start"
 
 
-MORE = ("stop by on Monday", "don't stop", "please stop the heating", "", "!!!", "restart")
+def test_no_word_is_a_letter() -> None:
+    assert all(len(word) > 1 for word in (*STOP, *START))
+
+
+MORE = ("a", "stop by on Monday", "don't stop", "please stop the heating", "", "!!!", "restart")
 
 
 @pytest.mark.parametrize("text", [*MORE, "stop " * 30])

@@ -13,13 +13,21 @@ STATES = {
     "account": "active paused limit_reached cooling_down suspended",
     "campaign": "draft scheduled running paused finished cancelled",
     "run": "waiting running paused success partial failed missed cancelled",
+    "turn": "thinking replying done handed discarded",
 }
-STARTS = {"delivery": "planned", "account": "active", "campaign": "draft", "run": "waiting"}
+STARTS = {
+    "delivery": "planned",
+    "account": "active",
+    "campaign": "draft",
+    "run": "waiting",
+    "turn": "thinking",
+}
 RESTING = {
     "delivery": {"bounced", "skipped", "cancelled"},
     "account": set(),
     "campaign": {"cancelled"},
     "run": {"missed", "cancelled"},
+    "turn": {"done", "handed", "discarded"},
 }
 named = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 

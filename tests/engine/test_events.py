@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import paceline
 from paceline.core.events import EVENTS, EventKind
-from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.model import Content, Part, Target
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import (
@@ -28,7 +29,7 @@ from paceline.engine.commands import (
     signals,
 )
 from paceline.engine.commands.reassigning import reassign
-from paceline.engine.ports import Event, Posted, Returned
+from paceline.engine.ports import Event, Inbound, Posted, Returned, Tx
 from paceline.engine.unsubscribing import unsubscribe
 from tests.engine.receiver import Receiver, courier_of, happen, keep_looking
 from tests.engine.scenes import change, finish, say, to, until
@@ -145,6 +146,20 @@ async def of_letters(world: World) -> None:
     world.write(lambda tx: unsubscribe(tx, 3, now))
 
 
+async def of_wishes(world: World) -> None:
+    world.account()
+    for word in ("STOP", "START"):
+        news = [Inbound(word, "+34600111222", "+34600111222", word, 0)]
+        world.write(partial(_taken_in, news=news, now=world.clock.now()))
+
+
+def _taken_in(tx: Tx, news: list[Inbound], now: Instant) -> None:
+    account = tx.accounts.find("ann")
+    assert account is not None
+    returns.prepare(tx, news)
+    returns.take_in(tx, account, news, now)
+
+
 async def of_webhooks(world: World) -> None:
     receiver = Receiver(world, usual=Posted(500, "down"))
     courier = courier_of(world, receiver)
@@ -187,6 +202,7 @@ STORIES: list[tuple[Script, set[EventKind]]] = [
         },
     ),
     (of_letters, {K.DELIVERY_RETURNED, K.RECIPIENT_COMPLAINED, K.RECIPIENT_UNSUBSCRIBED}),
+    (of_wishes, {K.RECIPIENT_OPTED_OUT, K.RECIPIENT_OPTED_IN}),
     (of_webhooks, {K.WEBHOOK_SKIPPED, K.WEBHOOK_DISABLED}),
 ]
 

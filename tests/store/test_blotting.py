@@ -24,6 +24,7 @@ TRACES = ("anna@", "annabel", "15112345678", "151 12345678")
 THEIRS = {
     "addresses.address",
     "contacts.fields",
+    "conversations.chat",
     "contacts.opt_in_source",
     "deliveries.content",
     "deliveries.fields",
@@ -69,7 +70,7 @@ NOBODYS = {
         "settings.key",
     ),
     *("suppressions.source", "uploads.handle", "uploads.media_id", "watches.cursor"),
-    "webhooks.name",
+    *("accounts.answering", "conversations.mode", "turns.owner", "turns.state", "webhooks.name"),
 }
 """Words of ours, and what operators have called or written for everybody."""
 
@@ -126,7 +127,11 @@ def _something_in(scene: Scene) -> None:
         tx.events.add(EventKind.SENDING_RESUMED, "something", at=T0)
         tx.hooks.open("crm")
         tx.watches.take(lane.account_id, 0)
-        tx.inbox.add(lane.account_id, Inbound("m", "bob", "bob", "hello", T0), None, T0)
+        number = tx.inbox.add(lane.account_id, Inbound("m", "bob", "bob", "hello", T0), None, T0)
+        assert number is not None
+        talk = tx.conversations.hear(lane.account_id, "bob", T0)
+        tx.inbox.put_into(number, talk.id)
+        tx.turns.begin(talk.id, "one", 0, T0)
 
 
 def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:

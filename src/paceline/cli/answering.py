@@ -29,7 +29,7 @@ def answering(
 
     \b
         paceline account answering shop            how is it now?
-        paceline account answering shop support    by [answering.support] of paceline.toml
+        paceline account answering shop support    by [answering.support]
         paceline account answering shop none       by people
     """
     with existing(ctx) as house:

@@ -96,7 +96,7 @@ def show(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many messages.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was said on both sides, and what is being done about it."""
+    """Show what was said on both sides."""
     with existing(ctx) as house, house.store.read() as tx:
         found = _find(tx, number)
         lines = conversation_view(tx, found, limit)
@@ -190,7 +190,7 @@ def reply(
 
 
 def locks(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the conversations that are being answered: by whom, and since when."""
+    """List who is being answered, by whom and since when."""
     with existing(ctx) as house, house.store.read() as tx:
         now, found = house.clock.now(), tx.turns.active()
         held = [(turn, tx.conversations.get(turn.conversation_id)) for turn in found]

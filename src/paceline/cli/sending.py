@@ -53,7 +53,7 @@ def send(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send one message now, as soon as the account's limits allow.
+    """Send one message, as soon as limits allow.
 
     \b
         paceline send sales anna@example.com --text "Hello Anna" --wait

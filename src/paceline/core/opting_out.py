@@ -20,39 +20,14 @@ STOP = (
     *("arrêt", "arrêter", "arrêtez", "désabonner", "stopp", "abmelden", "abbestellen"),
     *("afmelden", "disiscrivimi", "basta", "avsluta", "avmeld", "afmeld", "wypisz", "odhlásit"),
     *("стоп", "отписаться", "отпишите", "відписатися", "durdur", "iptal", "berhenti", "henti"),
-    *(
-        *("停止"),
-        *(),
-        "退订",
-        "退訂",
-        "取消订阅",
-        *("配信停止"),
-        *(),
-        "수신거부",
-        "إيقاف",
-        "توقف",
-        "रोकें",
-        "ยกเลิก",
-        "dừng",
-    ),
+    *("停止", "退订", "退訂", "取消订阅", "配信停止", "수신거부"),
+    *("إيقاف", "توقف", "रोकें", "ยกเลิก", "dừng"),
 )
 START = (
     *("start", "unstop", "subscribe", "opt in", "opt-in", "optin", "alta", "iniciar", "volver"),
     *("commencer", "abonner", "anmelden", "aanmelden", "iscrivimi", "zapisz", "начать", "старт"),
-    *(
-        *("başlat"),
-        *(),
-        "mulai",
-        "mula",
-        "开始",
-        "訂閱",
-        "订阅",
-        "配信再開",
-        "수신동의",
-        "ابدأ",
-        "शुरू",
-        "เริ่ม",
-    ),
+    *("başlat", "mulai", "mula", "开始", "訂閱", "订阅", "配信再開", "수신동의"),
+    *("ابدأ", "शुरू", "เริ่ม"),
 )
 
 LONGEST = 80

@@ -19,7 +19,7 @@ from paceline.core.errors import InputError, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.turns import Patience
 from paceline.engine import alerts, conversations
-from paceline.engine.conversations import Task
+from paceline.engine.conversations import Question
 from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Journal, Providers, Tx
 from paceline.engine.ports.answering import (
@@ -127,102 +127,102 @@ class Answerer(Looker):
             await self._journal.write(partial(alerts.many_left_behind, count=len(stale), now=now))
 
     async def _begin(self, conversation_id: int, now: Instant) -> None:
-        def work(tx: Tx) -> Task | None:
+        def work(tx: Tx) -> Question | None:
             return conversations.begin(
                 tx, conversation_id, self._name, LEASE_US, now, self._most_history
             )
 
-        task = await self._journal.write(work)
-        if task is None:
+        question = await self._journal.write(work)
+        if question is None:
             log.info("already held", conversation=conversation_id)
             return
-        log.info("acquired", conversation=conversation_id, turn=task.turn.id)
-        self._start(task)
+        log.info("acquired", conversation=conversation_id, turn=question.turn.id)
+        self._start(question)
 
     async def _take_over(self, turn: Turn) -> None:
-        task = await self._journal.write(
+        question = await self._journal.write(
             lambda tx: conversations.take_over(tx, turn, self._name, LEASE_US, self._most_history)
         )
-        if task is not None:
+        if question is not None:
             log.warning(
                 "stale turn taken over",
                 conversation=turn.conversation_id,
                 turn=turn.id,
                 owner=turn.owner,
             )
-            self._start(task)
+            self._start(question)
 
     @property
     def _most_history(self) -> int:
         return max((way.history for way in self._ways.values()), default=0)
 
-    def _start(self, task: Task) -> None:
-        number = task.turn.conversation_id
-        answering = asyncio.create_task(self._see_through(task), name=f"conversation {number}")
+    def _start(self, question: Question) -> None:
+        number = question.turn.conversation_id
+        answering = asyncio.create_task(self._see_through(question), name=f"conversation {number}")
         self._answering[number] = answering
         answering.add_done_callback(lambda _: self._answering.pop(number, None))
 
     # ------------------------------------------------------------------ one turn
 
-    async def _see_through(self, task: Task) -> None:
+    async def _see_through(self, question: Question) -> None:
         try:
-            await self._answer(task)
+            await self._answer(question)
         except StoreError as error:
-            log.warning("turn is given up", turn=task.turn.id, error=str(error))
+            log.warning("turn is given up", turn=question.turn.id, error=str(error))
         except Exception:
-            log.exception("answering failed", turn=task.turn.id)
+            log.exception("answering failed", turn=question.turn.id)
         finally:
             # There may be room for another one.
             self._signal.set()
 
-    async def _answer(self, task: Task) -> None:
-        name = str(task.account.answering.get("way", ""))
+    async def _answer(self, question: Question) -> None:
+        name = str(question.account.answering.get("way", ""))
         way = self._ways.get(name)
         if way is None:
-            await self._hand_over(task, f"there is no way to answer called {name!r} here")
+            await self._hand_over(question, f"there is no way to answer called {name!r} here")
             return
         redone = 0
         while True:
-            made = await self._made(task, name, way)
+            made = await self._made(question, name, way)
             if made is None:
                 return
-            patience = Patience.stored(task.account.answering)
+            patience = Patience.stored(question.account.answering)
             if patience.on_newer == "redo" and redone < REDONE_AT_MOST:
                 newer = await self._journal.write(
-                    partial(_newer, turn=task.turn, history=way.history)
+                    partial(_newer, turn=question.turn, history=way.history)
                 )
                 if newer is not None:
-                    task, redone = newer, redone + 1
+                    question, redone = newer, redone + 1
                     continue
-            await self._send(task, made)
+            await self._send(question, made)
             return
 
-    async def _made(self, task: Task, name: str, way: Answers) -> Answer | None:
+    async def _made(self, question: Question, name: str, way: Answers) -> Answer | None:
         """The answer; None where there is none, and all that follows from that was done."""
         left = way.retries
         while True:
             try:
-                found = await self._asked(task, way)
+                found = await self._asked(question, way)
             except ResponderRefused as error:
                 if error.everybody:
                     await self._tell(name, str(error))
-                await self._hand_over(task, str(error))
+                await self._hand_over(question, str(error))
                 return None
             except ResponderFailed as error:
-                log.warning("no answer", turn=task.turn.id, error=str(error), retries_left=left)
+                log.warning("no answer", turn=question.turn.id, error=str(error), retries_left=left)
                 if not left:
-                    await self._hand_over(task, str(error))
+                    await self._hand_over(question, str(error))
                     return None
                 left -= 1
                 await self._clock.sleep(min(error.again_us or way.pause_us, LONGEST_PAUSE_US))
             else:
                 if found is None:
-                    log.warning("turn was taken over", turn=task.turn.id)
+                    log.warning("turn was taken over", turn=question.turn.id)
                 return found
 
-    async def _asked(self, task: Task, way: Answers) -> Answer | None:
+    async def _asked(self, question: Question, way: Answers) -> Answer | None:
         """Ask, and hold the turn meanwhile; None where it is not ours any more."""
-        asked = asyncio.create_task(way.responder.answer(task.burst))
+        asked = asyncio.create_task(way.responder.answer(question.burst))
         try:
             while True:
                 rest = asyncio.create_task(self._clock.sleep(RENEW_EVERY_US))
@@ -232,37 +232,37 @@ class Answerer(Looker):
                     rest.cancel()
                 if asked.done():
                     return asked.result()
-                if not await self._journal.write(partial(_renewed, turn=task.turn)):
+                if not await self._journal.write(partial(_renewed, turn=question.turn)):
                     return None
         finally:
             if not asked.done():
                 asked.cancel()
                 await asyncio.gather(asked, return_exceptions=True)
 
-    async def _send(self, task: Task, made: Answer) -> None:
+    async def _send(self, question: Question, made: Answer) -> None:
         now = self._clock.now()
         text = made.text.strip()
         try:
             # Whoever holds people first needs a transaction of its own.
             sent = await self._journal.write(
                 lambda tx: conversations.answer(
-                    tx, task, text, self._providers, now, note=made.note
+                    tx, question, text, self._providers, now, note=made.note
                 ),
                 alone=True,
             )
         except InputError as error:
             # What was made cannot be sent from this account: too long, somebody it cannot reach.
-            await self._hand_over(task, f"the answer cannot be sent: {error}")
+            await self._hand_over(question, f"the answer cannot be sent: {error}")
             return
         if sent:
-            log.info("answered", turn=task.turn.id, note=made.note)
+            log.info("answered", turn=question.turn.id, note=made.note)
         else:
-            log.warning("answer is not sent: the turn is not ours any more", turn=task.turn.id)
+            log.warning("answer is not sent: the turn is not ours any more", turn=question.turn.id)
 
-    async def _hand_over(self, task: Task, reason: str) -> None:
+    async def _hand_over(self, question: Question, reason: str) -> None:
         now = self._clock.now()
-        if await self._journal.write(lambda tx: conversations.hand_over(tx, task, reason, now)):
-            log.warning("handed to a person", turn=task.turn.id, reason=reason)
+        if await self._journal.write(lambda tx: conversations.hand_over(tx, question, reason, now)):
+            log.warning("handed to a person", turn=question.turn.id, reason=reason)
 
     async def _tell(self, way: str, reason: str) -> None:
         now = self._clock.now()
@@ -273,5 +273,5 @@ def _renewed(tx: Tx, turn: Turn) -> bool:
     return tx.turns.renew(turn, LEASE_US)
 
 
-def _newer(tx: Tx, turn: Turn, history: int) -> Task | None:
+def _newer(tx: Tx, turn: Turn, history: int) -> Question | None:
     return conversations.redo(tx, turn, LEASE_US, history)

@@ -102,7 +102,7 @@ def _due_at(account: Account, first_at: Instant, last_at: Instant) -> Instant | 
 # ---------------------------------------------------------------------- turns
 
 
-class Task(NamedTuple):
+class Question(NamedTuple):
     """A turn to be answered, with all that is needed to do so."""
 
     turn: Turn
@@ -113,24 +113,24 @@ class Task(NamedTuple):
 
 def begin(
     tx: Tx, conversation_id: int, owner: str, lease_us: int, at: Instant, history: int
-) -> Task | None:
+) -> Question | None:
     """Start the turn of a conversation that is due; None where there is nothing to do any more, or
     somebody was faster."""
     conversation = tx.conversations.hold(conversation_id)
     if conversation.mode != "auto" or conversation.due_at is None or conversation.due_at > at:
         return None
     turn = tx.turns.begin(conversation.id, owner, lease_us, at)
-    return None if turn is None else task_of(tx, turn, conversation, history)
+    return None if turn is None else question_of(tx, turn, conversation, history)
 
 
-def take_over(tx: Tx, turn: Turn, owner: str, lease_us: int, history: int) -> Task | None:
+def take_over(tx: Tx, turn: Turn, owner: str, lease_us: int, history: int) -> Question | None:
     """Go on with a turn that its owner has left; nothing was said in it yet."""
     conversation = tx.conversations.hold(turn.conversation_id)
     ours = tx.turns.take_over(turn, owner, lease_us)
-    return None if ours is None else task_of(tx, ours, conversation, history)
+    return None if ours is None else question_of(tx, ours, conversation, history)
 
 
-def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Task | None:
+def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Question | None:
     """Take what has come meanwhile into the turn; None where nothing has, or it is not ours."""
     conversation = tx.conversations.hold(turn.conversation_id)
     if conversation.first_at is None:
@@ -139,10 +139,10 @@ def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Task | None:
     if ours is None:
         return None
     tx.turns.add_waiting(ours)
-    return task_of(tx, ours, conversation, history)
+    return question_of(tx, ours, conversation, history)
 
 
-def task_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Task:
+def question_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Question:
     account = tx.accounts.get(conversation.account_id)
     taken = tx.turns.taken(turn.id)
     said = tuple(_said(one) for one in taken)
@@ -155,7 +155,7 @@ def task_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Tas
         before=_before(tx, conversation, {one.id for one in taken}, history),
         fields=person.fields if person is not None else {},
     )
-    return Task(turn, account, conversation.chat, burst)
+    return Question(turn, account, conversation.chat, burst)
 
 
 def _said(message: Received) -> Said:
@@ -178,21 +178,21 @@ def _before(tx: Tx, conversation: Conversation, without: set[int], limit: int) -
 
 
 def answer(
-    tx: Tx, task: Task, text: str, providers: Providers, at: Instant, *, note: str = ""
+    tx: Tx, question: Question, text: str, providers: Providers, at: Instant, *, note: str = ""
 ) -> bool:
     """Send the answer of a turn, which has none other then; False where the turn is not ours any
     more, or a person has taken the conversation meanwhile."""
     tx.contacts.hold(alone=False)
-    tx.lanes.touch(task.account.id, at)
-    conversation = tx.conversations.hold(task.turn.conversation_id)
+    tx.lanes.touch(question.account.id, at)
+    conversation = tx.conversations.hold(question.turn.conversation_id)
     if conversation.mode != "auto":
         return False
     if not text:
-        return tx.turns.move(task.turn, "say_nothing", at, reason=note)
-    if not tx.turns.renew(task.turn, 0):
+        return tx.turns.move(question.turn, "say_nothing", at, reason=note)
+    if not tx.turns.renew(question.turn, 0):
         return False
-    delivery_id = _send(tx, task.account, conversation, text, providers, at)
-    return tx.turns.move(task.turn, "reply", at, delivery_id=delivery_id, reason=note)
+    delivery_id = _send(tx, question.account, conversation, text, providers, at)
+    return tx.turns.move(question.turn, "reply", at, delivery_id=delivery_id, reason=note)
 
 
 def _send(
@@ -209,21 +209,21 @@ def _send(
     return send_message(tx, message, at, providers)
 
 
-def hand_over(tx: Tx, task: Task, reason: str, at: Instant) -> bool:
+def hand_over(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
     """No answer can be made: a person has to. What was said stays in the turn, for them to see."""
-    conversation = tx.conversations.hold(task.turn.conversation_id)
-    if not tx.turns.move(task.turn, "hand_over", at, reason=reason):
+    conversation = tx.conversations.hold(question.turn.conversation_id)
+    if not tx.turns.move(question.turn, "hand_over", at, reason=reason):
         return False
-    _to_a_person(tx, task.account, conversation, reason, at)
+    _to_a_person(tx, question.account, conversation, reason, at)
     return True
 
 
-def discard(tx: Tx, task: Task, reason: str, at: Instant) -> bool:
+def discard(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
     """It is not to be answered after all, and what it took waits again."""
-    conversation = tx.conversations.hold(task.turn.conversation_id)
-    if not tx.turns.move(task.turn, "discard", at, reason=reason):
+    conversation = tx.conversations.hold(question.turn.conversation_id)
+    if not tx.turns.move(question.turn, "discard", at, reason=reason):
         return False
-    _wait_again(tx, task.account, conversation, task.turn, at)
+    _wait_again(tx, question.account, conversation, question.turn, at)
     return True
 
 
