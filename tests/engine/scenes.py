@@ -19,7 +19,8 @@ from paceline.core.states import DeliveryState
 from paceline.engine import leases, station
 from paceline.engine.commands import accounts, campaigns, control
 from paceline.engine.commands.accounts import AccountChange
-from paceline.engine.ports import Delivery, Event, LedgerRow, NewDelivery, Run, Tx
+from paceline.engine.commands.campaigns import DirectMessage
+from paceline.engine.ports import Delivery, Event, LedgerRow, Run, Tx
 from paceline.engine.verify import verify
 from tests.engine.world import Process, World
 
@@ -162,29 +163,10 @@ def send_direct(
 
 
 def reply(world: World, target: str, account: str = "ann", action: str = "message") -> int:
-    """An answer to somebody who wrote to us, as the conversations will send it."""
-    direct_id = send_direct(world, "nobody-yet", account=account, action=action)
+    """An answer to somebody who wrote to us, as conversations send it."""
+    message = DirectMessage(account, target, Content((Part("text", "hello"),)), action, reply=True)
     now = world.clock.now()
-
-    def work(tx: Tx) -> int:
-        direct = tx.deliveries.get(direct_id)
-        tx.deliveries.move(direct_id, "cancel", at=now, reason="made way for a reply")
-        return tx.deliveries.add_one(
-            NewDelivery(
-                run_id=direct.run_id,
-                account_id=direct.account_id,
-                position=direct.position + 1,
-                target=target,
-                scheduled_at=now,
-                due_at=now,
-                content=direct.content,
-                action=action,
-                reply=True,
-            ),
-            now,
-        )
-
-    return world.write(work)
+    return world.write(lambda tx: campaigns.send_message(tx, message, now, world.providers))
 
 
 def suppress(world: World, address: str) -> Instant:

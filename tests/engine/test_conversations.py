@@ -9,8 +9,10 @@ import pytest
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.states import TurnState
 from paceline.engine.ports.answering import Answer, Burst, ResponderFailed, ResponderRefused
+from tests.engine.scenes import change, send_direct
 from tests.engine.talking import (
     BEN,
+    EVA,
     Desk,
     Scripted,
     answered,
@@ -145,6 +147,20 @@ def test_an_answer_says_exactly_what_it_says(world: World) -> None:
             "hi",
             "{{ target }} {% raw %} {# no #} {'a': 1}",
         ]
+        await desk.stop()
+
+    world.play(script)
+
+
+def test_an_answer_waits_for_no_single_message_that_waits_for_its_hours(world: World) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+        change(world, overrides={"hours": "Mon-Fri 14:00-18:00 UTC", "spacing": "5m"})
+        send_direct(world, BEN)
+        desk = Desk(world, Scripted())
+        hear(world, "hi")
+        await world.wait(MINUTE)
+        assert [effect.target for effect in world.sends()] == [EVA]
         await desk.stop()
 
     world.play(script)

@@ -1,6 +1,7 @@
 """What goes wrong with one firing is nobody else's concern: neither of other accounts' nor of the
 next one on the same account."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from paceline.engine.ports import Message
 from paceline.providers.sandbox.provider import SandboxDriver
 from tests.engine.reminding import POSTER, fresh, remind, runs_of
 from tests.engine.scenes import sql
-from tests.engine.world import World
+from tests.engine.world import Process, World
 
 IMAGE = [{"media": POSTER, "caption": "the plan"}]
 FAST = {"rate": "600/min", "concurrency": 4, "timeout": "30s"}
@@ -61,6 +62,31 @@ def test_a_dead_account_delays_nobody_else(tmp_path: Path) -> None:
         await world.wait(HOUR + 15 * SECOND)
         assert state_of(world, "fine") is RunState.SUCCESS
         assert {state_of(world, "dead"), state_of(world, "slow")} == {RunState.RUNNING}
+        await process.stop()
+
+    fresh(tmp_path).play(script)
+
+
+def test_nothing_is_kept_in_memory_for_accounts_that_are_idle(tmp_path: Path) -> None:
+    """No lane, no driver and no limiter of theirs: what they need next time is in the store."""
+
+    def kept(process: Process) -> int:
+        gc.collect()
+        here = process.supervisor._context
+        ours = [one for one in gc.get_objects() if isinstance(one, Lane | SandboxDriver)]
+        return len(ours) + len(process.supervisor._running) + len(here.claims)
+
+    async def script(world: World) -> None:
+        names = [f"number-{n}" for n in range(20)]
+        for name in names:
+            world.account(name, policy={"rate": "30/min"})
+            remind(world, 5, name=name, account=name, parts=IMAGE)
+        process = world.process(poll_us=MINUTE)
+        await world.wait(HOUR + 4 * SECOND)
+        assert kept(process) >= 20
+        await world.wait(5 * MINUTE)
+        assert {state_of(world, name) for name in names} == {RunState.SUCCESS}
+        assert kept(process) == 0
         await process.stop()
 
     fresh(tmp_path).play(script)

@@ -66,15 +66,15 @@ def reopen_for(tx: Tx, delivery_id: int, at: Instant) -> None:
         tx.campaigns.move(run.campaign_id, "retry", at=at)
 
 
-def standing_run(tx: Tx, name: str, at: Instant) -> Run:
+def standing_run(tx: Tx, name: str, at: Instant, *, priority: int = 0) -> Run:
     """The one run of a standing campaign, which belongs to no campaign file and never ends; made
-    when something needs it first."""
+    when something needs it first. The higher its priority, the sooner it has its turn."""
     campaign = tx.campaigns.find(name)
     if campaign is not None:
         return tx.runs.of_campaign(campaign.id)[0]
     campaign = tx.campaigns.add(name=name, kind="direct", content=[], settings={}, at=at)
     tx.campaigns.move(campaign.id, "launch", at=at)
-    return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, at=at)
+    return tx.runs.add(campaign_id=campaign.id, state=RunState.RUNNING, priority=priority, at=at)
 
 
 def left_open(tx: Tx) -> list[int]:

@@ -40,6 +40,8 @@ BY_HAND = ("launch", "pause", "resume", "cancel")
 
 DIRECT = "(direct)"
 """The standing campaign of messages that belong to no campaign."""
+REPLIES = "(replies)"
+"""The one of answers: they wait for less than others, and must not stand behind them."""
 
 
 def find(tx: Tx, name: str) -> Campaign:
@@ -300,7 +302,7 @@ def send_message(tx: Tx, message: DirectMessage, at: Instant, providers: Provide
     (person,) = recognised(tx, [Target(target)])
     # The lane first, as the message path does it: whoever locks in one order never deadlocks.
     tx.lanes.touch(account.id, at)
-    run = _direct_run(tx, action, at)
+    run = _replies_run(tx, at) if message.reply else _direct_run(tx, action, at)
     return tx.deliveries.add_one(
         NewDelivery(
             run_id=run.id,
@@ -317,6 +319,10 @@ def send_message(tx: Tx, message: DirectMessage, at: Instant, providers: Provide
         ),
         at,
     )
+
+
+def _replies_run(tx: Tx, at: Instant) -> Run:
+    return standing_run(tx, REPLIES, at, priority=1)
 
 
 def _direct_run(tx: Tx, action: str, at: Instant) -> Run:
