@@ -6,11 +6,11 @@ import pytest
 
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.model import Target
-from paceline.engine.commands import returns
+from paceline.engine.commands import accounts, returns
 from paceline.engine.commands.returns import TakenIn
 from paceline.engine.ports import Inbound, Tx
 from tests.engine.scenes import events
-from tests.engine.talking import EVA, Desk, Scripted, answered, hear, taking, turns
+from tests.engine.talking import EVA, Desk, Scripted, answered, conversation, hear, taking, turns
 from tests.engine.world import World
 
 
@@ -97,5 +97,25 @@ def test_asked_for_twice_it_is_told_once(world: World) -> None:
         await world.wait(SECOND)
         write(world, "STOP")
         assert len(events(world, "recipient.opted_out")) == 1
+
+    world.play(script)
+
+
+def test_an_answer_that_waits_is_called_off_and_no_person_is_asked_for(world: World) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+        world.write(lambda tx: accounts.pause(tx, "ann", world.clock.now()))
+        desk = Desk(world, Scripted())
+        write(world, "Who are you?")
+        await world.wait(MINUTE)
+        write(world, "STOP")
+        await world.wait(MINUTE)
+        (turn,) = turns(world)
+        assert (turn.state, conversation(world).mode) == ("done", "auto")
+        taken = world.read(lambda tx: tx.turns.taken(turn.id))
+        assert [one.text for one in taken] == ["Who are you?", "STOP"]
+        told = [one.kind for one in world.read(lambda tx: tx.alerts.list())]
+        assert "conversation.person" not in told
+        await desk.stop()
 
     world.play(script)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
+from paceline.core.address import canonical
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import DAY, Instant
 from paceline.core.model import Content, Part
@@ -75,7 +76,8 @@ def _leave_unanswered(tx: Tx, conversation: Conversation, at: Instant) -> None:
     """All that waits is a turn of its own, in which nothing is said."""
     reason = "they said that they want no answer, or want one again"
     for active in tx.turns.active(conversation.id):
-        tx.turns.move(active, "discard", at, reason=reason)
+        if not tx.turns.move(active, "discard", at, reason=reason):
+            tx.turns.add_waiting(active)  # its answer is on its way, or was just called off
     left = tx.turns.begin(conversation.id, "nobody", None, at)
     if left is not None:
         tx.turns.move(left, "say_nothing", at, reason=reason)
@@ -243,7 +245,9 @@ def _wait_again(
 def end(tx: Tx, replied: Replied, at: Instant) -> None:
     """A turn's answer is over at the provider: sent, or not."""
     conversation = tx.conversations.hold(replied.turn.conversation_id)
-    if replied.state in (DeliveryState.SENT, DeliveryState.BOUNCED):
+    unwanted = tx.suppressions.covers(canonical(conversation.chat))
+    if replied.state in (DeliveryState.SENT, DeliveryState.BOUNCED) or unwanted:
+        # Whoever asked not to be written to needs no person either.
         tx.turns.move(replied.turn, "finish", at)
         return
     reason = f"the answer is {replied.state}: {replied.reason or 'no reason given'}"
