@@ -31,7 +31,7 @@ from paceline.engine.ports import Clock, Journal, Notifier, Providers, Store
 from paceline.engine.unsubscribing import (
     UnsubscribeDesk,
     base_url_of,
-    ensure_links,
+    links_of,
     set_base_url,
 )
 from paceline.providers.drivers import every_driver
@@ -170,14 +170,17 @@ def make_workers(settings: Settings) -> ProcessWorkers:
 
 
 @contextmanager
-def open_app(settings: Settings, *, sends: bool = False) -> Iterator[App]:
-    """Open an installation; with ``sends`` false its providers are only asked, never used."""
+def open_app(
+    settings: Settings, *, sends: bool = False, serves: bool | None = None
+) -> Iterator[App]:
+    """Open an installation; with ``sends`` false its providers are only asked, never used. Whoever
+    sends ``serves`` as well, unless it is a worker."""
     catalogue = make_catalogue(settings)
     clock = SystemClock()
     store = open_store(settings.database, clock=clock.now)
     try:
         ensure_instance(store)
-        _note_base_url(store, settings.base_url, serves=sends)
+        _note_base_url(store, settings.base_url, serves=sends if serves is None else serves)
         with _effects(settings, sends=sends) as effects:
             vault = make_vault(settings)
             registry = every_driver(clock, effects, settings.whatsapp_folder, vault)
@@ -273,9 +276,8 @@ async def serve(
         station = _station(app, journal, observer, workers)
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
         api = make_api(observer, Readiness(journal, station, stop))
-        links = await journal.write(ensure_links)
-        if links is not None:
-            add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
+        links = await journal.write(links_of)
+        add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
         add_hooks(api, ReportDesk(journal, app.clock, app.providers))
         http = HttpServer(api, bound)
         watcher = Watcher(journal, app.clock, app.providers)

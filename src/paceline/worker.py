@@ -132,7 +132,7 @@ def _run(settings: Settings, roster: Roster, line: Line) -> int:
     # Whoever starts us decides when we end; so it is with a terminal that we share.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with open_app(settings, sends=True) as app:
+        with open_app(settings, sends=True, serves=False) as app:
             asyncio.Runner(loop_factory=loop_factory()).run(_work(app, roster, line))
     except StoreError as error:
         log.warning("the database is away", error=str(error))

@@ -68,9 +68,12 @@ def base_url_of(tx: Tx) -> str:
 def ensure_links(tx: Tx) -> Links | None:
     """How links are made here, with a key of the installation's own, which is made when it is first
     needed; None as long as nobody has said where they lead."""
-    base_url = base_url_of(tx)
-    if not base_url:
-        return None
+    return links_of(tx) if base_url_of(tx) else None
+
+
+def links_of(tx: Tx) -> Links:
+    """The same for whoever follows links: those that are out lead here whatever the settings say
+    by now, and one process may make them before another has heard where they lead."""
     stored = tx.settings.get(KEY)
     if stored is None:
         # Behind the fence the second of two processes finds what the first has written.
@@ -79,7 +82,7 @@ def ensure_links(tx: Tx) -> Links | None:
     if stored is None:
         stored = secrets.token_hex(32)
         tx.settings.put(KEY, stored)
-    return Links(base_url, bytes.fromhex(stored))
+    return Links(base_url_of(tx), bytes.fromhex(stored))
 
 
 class UnsubscribeDesk:

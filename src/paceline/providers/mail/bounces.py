@@ -67,6 +67,13 @@ _DAEMON = re.compile(
     r"|mail\.?system|bounces?)(?:[-+_.].*)?@.*",
     re.IGNORECASE,
 )
+NO = 550
+_GOES_ON = re.compile(
+    r"delayed|not yet been delivered|(?:keep|continue)\s+(?:on\s+)?(?:trying|to\s+try)|"
+    r"will\s+(?:be\s+)?(?:retr|try again)|warning\s+message\s+only|weiterhin\s+versuch",
+    re.IGNORECASE,
+)
+"""What mail systems say of letters that they have not given up."""
 _SUBJECT = re.compile(
     r"\W*(?:undeliver|failure notice|failed (?:mail|delivery)|returned mail|mail delivery"
     r"|message (?:not delivered|delivery|undeliverable|could not)|delivery (?:status|failure|failed"
@@ -228,8 +235,13 @@ def _from_prose(incoming: Incoming, at: Instant) -> list[News] | None:
     text = incoming.text
     if not (late or lost):
         reply = _answer_in(text)
-        if key is None or not reply.code:
+        if key is None:
             return None
+        if not reply.code:
+            # Words only, and it names our letter: what they mean is read as if a server had said no
+            # to it in these words. Those that speak of another try have not given up.
+            goes_on = _GOES_ON.search(text) is not None
+            return [_returned(outcome_of(Reply(NO, text)), goes_on, "", key, at)]
         return [_returned(outcome_of(reply), 400 <= reply.code < 500, "", key, at)]
     named = [(address, False) for address in sorted(lost)]
     named += [(address, True) for address in sorted(late - lost)]
