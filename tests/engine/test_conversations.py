@@ -263,7 +263,9 @@ def test_who_has_lost_a_turn_says_nothing(world: World) -> None:
         hear(world, "hi")
         await world.wait(15 * SECOND)
         (turn,) = turns(world)
-        world.write(lambda tx: tx.turns.take_over(turn, "elsewhere", 20 * SECOND))
+        now = world.clock.now()
+        lease = 20 * SECOND
+        world.write(lambda tx: tx.turns.take_over(turn, "elsewhere", lease, now, now))
         late.set()
         await world.wait(10 * SECOND)
         assert world.sends() == []

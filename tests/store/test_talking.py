@@ -127,10 +127,12 @@ def test_a_turn_is_held_by_naming_its_generation(scene: Scene) -> None:
     assert turn is not None
     with scene.store.write() as tx:
         assert tx.turns.renew(turn, LEASE_US)
-        other = tx.turns.take_over(turn, "two", LEASE_US)
+        assert tx.turns.take_over(turn, "two", LEASE_US, T0 + 2, T0) is None, "its owner lives"
+        other = tx.turns.take_over(turn, "two", LEASE_US, T0 + 2, T0 + 1)
         assert other is not None
         assert (other.owner, other.generation, other.attempts) == ("two", 2, 2)
-        assert tx.turns.take_over(turn, "three", LEASE_US) is None
+        assert other.started_at == T0 + 2
+        assert tx.turns.take_over(turn, "three", LEASE_US, T0 + 9, T0 + 9) is None
         assert not tx.turns.renew(turn, LEASE_US)
         assert not tx.turns.move(turn, "reply", T0)
         assert tx.turns.again(turn, LEASE_US) is None

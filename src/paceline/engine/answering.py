@@ -15,11 +15,11 @@ from functools import partial
 
 import structlog
 
-from paceline.core.errors import InputError, StoreError
+from paceline.core.errors import ConflictError, InputError, NotFoundError, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.turns import Patience
 from paceline.engine import alerts, conversations
-from paceline.engine.conversations import Question
+from paceline.engine.conversations import Holder, Question
 from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Journal, Providers, Tx
 from paceline.engine.ports.answering import (
@@ -28,7 +28,7 @@ from paceline.engine.ports.answering import (
     ResponderFailed,
     ResponderRefused,
 )
-from paceline.engine.ports.conversations import Turn
+from paceline.engine.ports.conversations import Conversation, Turn
 
 LOOK_EVERY_US = SECOND // 2
 LEASE_US = 15 * SECOND
@@ -39,6 +39,10 @@ AT_ONCE = 20
 """Conversations that one process answers at a time."""
 LONGEST_PAUSE_US = MINUTE
 """However long a responder asks to be left alone: somebody waits for an answer."""
+UNKNOWN_US = 5 * MINUTE
+"""How long conversations wait for a process that knows how to answer them."""
+MOST_ATTEMPTS = 10
+"""How often the same is asked at most, by whichever process: every time may cost money."""
 MANY_STALE = 10
 REDONE_AT_MOST = 3
 """How often an answer is made anew because more came in: whoever never pauses is answered too."""
@@ -86,8 +90,6 @@ class Answerer(Looker):
     async def look(self) -> None:
         """End what is over, go on with what was left, and begin what is due."""
         await self._end_replied()
-        if not self._ways:
-            return
         now = self._clock.now()
         room = self._at_once - len(self._answering)
         if room <= 0:
@@ -95,15 +97,26 @@ class Answerer(Looker):
         stale, due = await self._journal.read(
             lambda tx: (
                 tx.turns.stale(now - STALE_US, MANY_STALE + 1),
-                tx.conversations.due(now, room),
+                self._ours(tx, tx.conversations.due(now, room), now),
             )
         )
         await self._note_stale(stale, now)
         for turn in stale[:room]:
             if turn.conversation_id not in self._answering:
-                await self._take_over(turn)
-        for conversation in due[: self._at_once - len(self._answering)]:
-            await self._begin(conversation.id, now)
+                await self._take_over(turn, now)
+        for conversation_id in due[: self._at_once - len(self._answering)]:
+            await self._begin(conversation_id, now)
+
+    def _ours(self, tx: Tx, due: list[Conversation], now: Instant) -> list[int]:
+        """Those whose way is known here. Another process may have newer settings, so the others are
+        left to it for a while; then a person is told that nobody knows the way."""
+        accounts = tx.accounts.several(sorted({one.account_id for one in due}))
+        return [
+            one.id
+            for one in due
+            if accounts[one.account_id].answering.get("way") in self._ways
+            or now - (one.due_at or now) > UNKNOWN_US
+        ]
 
     async def end(self) -> None:
         """What is being made is given up: another process, or the next one, makes it."""
@@ -139,18 +152,20 @@ class Answerer(Looker):
         log.info("acquired", conversation=conversation_id, turn=question.turn.id)
         self._start(question)
 
-    async def _take_over(self, turn: Turn) -> None:
+    async def _take_over(self, turn: Turn, now: Instant) -> None:
+        by = Holder(self._name, LEASE_US, self._most_history)
         question = await self._journal.write(
-            lambda tx: conversations.take_over(tx, turn, self._name, LEASE_US, self._most_history)
+            lambda tx: conversations.take_over(tx, turn, by, now, now - STALE_US)
         )
-        if question is not None:
-            log.warning(
-                "stale turn taken over",
-                conversation=turn.conversation_id,
-                turn=turn.id,
-                owner=turn.owner,
-            )
-            self._start(question)
+        if question is None:
+            return
+        log.warning(
+            "stale turn taken over",
+            conversation=turn.conversation_id,
+            turn=turn.id,
+            owner=turn.owner,
+        )
+        self._start(question)
 
     @property
     def _most_history(self) -> int:
@@ -169,8 +184,10 @@ class Answerer(Looker):
             await self._answer(question)
         except StoreError as error:
             log.warning("turn is given up", turn=question.turn.id, error=str(error))
-        except Exception:
+        except Exception as error:
+            # A defect of ours or of a responder. Asking again and again would help nobody.
             log.exception("answering failed", turn=question.turn.id)
+            await self._hand_over(question, f"answering failed: {type(error).__name__}")
         finally:
             # There may be room for another one.
             self._signal.set()
@@ -200,6 +217,9 @@ class Answerer(Looker):
     async def _made(self, question: Question, name: str, way: Answers) -> Answer | None:
         """The answer; None where there is none, and all that follows from that was done."""
         left = way.retries
+        if question.turn.attempts > MOST_ATTEMPTS:
+            await self._hand_over(question, "nobody has come to an answer, however often asked")
+            return None
         while True:
             try:
                 found = await self._asked(question, way)
@@ -214,11 +234,21 @@ class Answerer(Looker):
                     await self._hand_over(question, str(error))
                     return None
                 left -= 1
-                await self._clock.sleep(min(error.again_us or way.pause_us, LONGEST_PAUSE_US))
+                if not await self._pause(question, error.again_us or way.pause_us):
+                    return None
             else:
                 if found is None:
                     log.warning("turn was taken over", turn=question.turn.id)
                 return found
+
+    async def _pause(self, question: Question, pause_us: int) -> bool:
+        """Leave the responder alone for a while, and hold the turn; whether it is still ours."""
+        until_at = self._clock.now() + min(pause_us, LONGEST_PAUSE_US)
+        while (left_us := until_at - self._clock.now()) > 0:
+            await self._clock.sleep(min(left_us, RENEW_EVERY_US))
+            if not await self._journal.write(partial(_renewed, turn=question.turn)):
+                return False
+        return True
 
     async def _asked(self, question: Question, way: Answers) -> Answer | None:
         """Ask, and hold the turn meanwhile; None where it is not ours any more."""
@@ -250,7 +280,7 @@ class Answerer(Looker):
                 ),
                 alone=True,
             )
-        except InputError as error:
+        except (InputError, ConflictError, NotFoundError) as error:
             # What was made cannot be sent from this account: too long, somebody it cannot reach.
             await self._hand_over(question, f"the answer cannot be sent: {error}")
             return

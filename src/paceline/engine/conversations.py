@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import structlog
 
-from paceline.core.address import canonical
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import DAY, Instant
 from paceline.core.model import Content, Part
-from paceline.core.states import DeliveryState
+from paceline.core.states import DeliveryState, TurnState
 from paceline.core.template import literal
 from paceline.core.turns import Patience
 from paceline.engine import alerts
 from paceline.engine.commands.campaigns import DirectMessage, send_message
 from paceline.engine.conversation_view import words_of
+from paceline.engine.opting_out import has_opted_out
 from paceline.engine.ports import Account, Inbound, Providers, Tx
 from paceline.engine.ports.answering import Burst, Said
 from paceline.engine.ports.conversations import Conversation, Mode, Replied, Turn
@@ -125,17 +125,32 @@ def begin(
     return None if turn is None else question_of(tx, turn, conversation, history)
 
 
-def take_over(tx: Tx, turn: Turn, owner: str, lease_us: int, history: int) -> Question | None:
-    """Go on with a turn that its owner has left; nothing was said in it yet."""
+class Holder(NamedTuple):
+    """Who holds turns, for how long at a time, and how much of the past he wants to be told."""
+
+    name: str
+    lease_us: int
+    history: int
+
+
+def take_over(tx: Tx, turn: Turn, by: Holder, at: Instant, older_at: Instant) -> Question | None:
+    """Go on with a turn that its owner has left; nothing was said in it yet. One that is not to be
+    answered any more ends here."""
     conversation = tx.conversations.hold(turn.conversation_id)
-    ours = tx.turns.take_over(turn, owner, lease_us)
-    return None if ours is None else question_of(tx, ours, conversation, history)
+    ours = tx.turns.take_over(turn, by.name, by.lease_us, at, older_at)
+    if ours is None:
+        return None
+    question = question_of(tx, ours, conversation, by.history)
+    if conversation.mode != "auto":
+        _discard(tx, question, conversation, "nobody is to be answered here any more", at)
+        return None
+    return question
 
 
 def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Question | None:
     """Take what has come meanwhile into the turn; None where nothing has, or it is not ours."""
     conversation = tx.conversations.hold(turn.conversation_id)
-    if conversation.first_at is None:
+    if conversation.first_at is None or conversation.mode != "auto":
         return None
     ours = tx.turns.again(turn, lease_us)
     if ours is None:
@@ -188,6 +203,7 @@ def answer(
     tx.lanes.touch(question.account.id, at)
     conversation = tx.conversations.hold(question.turn.conversation_id)
     if conversation.mode != "auto":
+        _discard(tx, question, conversation, "a person has it, or nobody", at)
         return False
     if not text:
         return tx.turns.move(question.turn, "say_nothing", at, reason=note)
@@ -200,15 +216,28 @@ def answer(
 def _send(
     tx: Tx, account: Account, to: Conversation, text: str, providers: Providers, at: Instant
 ) -> int:
+    if account.removed_at is not None:
+        raise ConflictError(f"account {account.name} was removed")
     able = providers.get(account.provider).capabilities_of(account.settings)
+    action = "message" if "message" in able.actions or "email" not in able.actions else "email"
+    subject = _subject(tx, to) if action == "email" else ""
     message = DirectMessage(
         account.name,
         to.chat,
-        Content((Part("text", literal(text)),)),
+        Content((Part("text", literal(text), literal(subject)),)),
+        action,
         reply=True,
         expires_at=to.heard_at + WINDOW_US if able.needs_templates else None,
     )
     return send_message(tx, message, at, providers)
+
+
+def _subject(tx: Tx, to: Conversation) -> str:
+    """Of a letter that answers their last one."""
+    said = next((one.subject for one in tx.inbox.of_conversation(to.id, 20) if one.subject), "")
+    if not said:
+        return "Your message"
+    return said if said.casefold().startswith("re:") else f"Re: {said}"
 
 
 def hand_over(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
@@ -220,13 +249,12 @@ def hand_over(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
     return True
 
 
-def discard(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
+def _discard(
+    tx: Tx, question: Question, conversation: Conversation, reason: str, at: Instant
+) -> None:
     """It is not to be answered after all, and what it took waits again."""
-    conversation = tx.conversations.hold(question.turn.conversation_id)
-    if not tx.turns.move(question.turn, "discard", at, reason=reason):
-        return False
-    _wait_again(tx, question.account, conversation, question.turn, at)
-    return True
+    if tx.turns.move(question.turn, "discard", at, reason=reason):
+        _wait_again(tx, question.account, conversation, question.turn, at)
 
 
 def _wait_again(
@@ -245,7 +273,7 @@ def _wait_again(
 def end(tx: Tx, replied: Replied, at: Instant) -> None:
     """A turn's answer is over at the provider: sent, or not."""
     conversation = tx.conversations.hold(replied.turn.conversation_id)
-    unwanted = tx.suppressions.covers(canonical(conversation.chat))
+    unwanted = has_opted_out(tx, conversation.chat)
     if replied.state in (DeliveryState.SENT, DeliveryState.BOUNCED) or unwanted:
         # Whoever asked not to be written to needs no person either.
         tx.turns.move(replied.turn, "finish", at)
@@ -286,12 +314,33 @@ def hand_back(tx: Tx, conversation_id: int, at: Instant) -> Conversation:
     if conversation.mode == "auto":
         raise ConflictError(f"conversation {conversation_id} is in nobody's hands already")
     account = tx.accounts.get(conversation.account_id)
-    due_at = None
-    if conversation.first_at is not None:
-        due_at = _due_at(account, conversation.first_at, conversation.last_at or at)
-    tx.conversations.change(conversation.id, mode="auto", reason="", due_at=due_at)
+    tx.conversations.change(conversation.id, mode="auto", reason="")
+    _let_unanswered_wait(tx, account, conversation)
     alerts.a_person_saw_to(tx, conversation.id, at)
     return tx.conversations.hold(conversation_id)
+
+
+def _let_unanswered_wait(tx: Tx, account: Account, conversation: Conversation) -> None:
+    """All that nobody has answered waits: what came in since, and what the last turn took that was
+    handed to a person."""
+    for last in tx.turns.of_conversation(conversation.id, 1):
+        if last.state is TurnState.HANDED and not _was_sent(tx, last):
+            tx.turns.give_back(last)
+    waiting = tx.inbox.waiting(conversation.id)
+    if waiting and not tx.turns.active(conversation.id):
+        first_at, last_at = waiting[0].received_at, waiting[-1].received_at
+        due_at = _due_at(account, first_at, last_at)
+        tx.conversations.change(conversation.id, first_at=first_at, last_at=last_at, due_at=due_at)
+
+
+def _was_sent(tx: Tx, turn: Turn) -> bool:
+    if turn.delivery_id is None:
+        return False
+    return tx.deliveries.get(turn.delivery_id).state in (
+        DeliveryState.SENT,
+        DeliveryState.UNKNOWN,
+        DeliveryState.BOUNCED,
+    )
 
 
 def _switch(tx: Tx, conversation_id: int, mode: Mode, reason: str, at: Instant) -> Turn | None:
@@ -333,6 +382,7 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
             f"another answer is being made in conversation {conversation_id}",
             hint=f"Take it first: paceline conversations take {conversation_id}",
         )
+    _let_unanswered_wait(tx, account, known)
     turn = tx.turns.begin(conversation_id, PERSON, None, at)
     delivery_id = _send(tx, account, known, text, providers, at)
     if turn is not None:

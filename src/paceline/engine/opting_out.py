@@ -37,17 +37,32 @@ def is_asked(news: Sequence[News], words: OptOut) -> bool:
     return any(wish_of(one, words) is not None for one in news)
 
 
-def obey(tx: Tx, account: Account, message: Inbound, wish: Wish, at: Instant) -> None:
-    """Behind the fence, and holding people."""
-    address = known_as(tx, canonical(message.chat))
-    if wish == "start":
-        _let_be_written_to(tx, account, address, at)
+def obey(tx: Tx, account: Account, one: News, words: OptOut, at: Instant) -> None:
+    """Behind the fence, and holding people. What was obeyed before changes nothing."""
+    if not isinstance(one, Inbound) or tx.inbox.has(account.id, one.provider_id):
         return
-    if not tx.suppressions.add(address, "asked not to be written to", SOURCE, at):
+    # Where an answer goes need not be where they are written to: both are theirs.
+    theirs = {known_as(tx, canonical(name)) for name in (one.chat, one.sender) if name}
+    if wish_of(one, words) == "start":
+        for address in sorted(theirs):
+            _let_be_written_to(tx, account, address, at)
         return
-    called_off = _call_off(tx, address, at)
+    new = [
+        address
+        for address in sorted(theirs)
+        if tx.suppressions.add(address, "asked not to be written to", SOURCE, at)
+    ]
+    if not new:
+        return
+    called_off = sum(_call_off(tx, address, at) for address in new)
     _tell(tx, EventKind.RECIPIENT_OPTED_OUT, account, at, "asked not to be written to any more")
     log.info("opted out", account=account.name, called_off=called_off)
+
+
+def has_opted_out(tx: Tx, chat: str) -> bool:
+    """Whether they are suppressed because they asked for it."""
+    entry = tx.suppressions.find(known_as(tx, canonical(chat)))
+    return entry is not None and entry.source in (SOURCE, UNSUBSCRIBED)
 
 
 def _let_be_written_to(tx: Tx, account: Account, address: str, at: Instant) -> None:

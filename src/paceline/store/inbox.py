@@ -49,6 +49,15 @@ class Inbox(Subject):
         this = update(inbound).where(inbound.c.id == received_id)
         self._connection.execute(this.values(conversation_id=conversation_id))
 
+    def has(self, account_id: int, provider_id: str) -> bool:
+        named = (inbound.c.account_id == account_id, inbound.c.provider_id == storable(provider_id))
+        return self._connection.execute(select(inbound.c.id).where(*named)).first() is not None
+
+    def waiting(self, conversation_id: int) -> list_of[Received]:
+        theirs = (inbound.c.conversation_id == conversation_id, inbound.c.turn_id.is_(None))
+        statement = select(*inbound.c).where(*theirs).order_by(inbound.c.id)
+        return [Received(*row) for row in self._connection.execute(statement)]
+
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
         theirs = select(*inbound.c).where(inbound.c.conversation_id == conversation_id)
         statement = theirs.order_by(inbound.c.id.desc()).limit(limit)

@@ -11,7 +11,7 @@ from builtins import list as list_of
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, exists, func, or_, select, update
+from sqlalchemy import Select, and_, exists, func, or_, select, text, update
 
 from paceline.core.instants import Instant
 from paceline.core.states import TURN, DeliveryState, TurnState
@@ -24,6 +24,10 @@ from paceline.store.schema import conversations, deliveries, inbound, turns
 ACTIVE = (TurnState.THINKING, TurnState.REPLYING)
 OPEN = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
 """States of an answer that may yet go out by itself."""
+
+
+_IS_ACTIVE = text("turns.state IN ('thinking', 'replying')")
+"""Spelled as the index has it: SQLite would not see that it is the same."""
 
 
 class Conversations(Subject):
@@ -156,13 +160,14 @@ class Turns(Subject):
         return count
 
     def give_back(self, turn: Turn) -> None:
-        taken = update(inbound).where(inbound.c.turn_id == turn.id)
+        theirs = inbound.c.conversation_id == turn.conversation_id
+        taken = update(inbound).where(theirs, inbound.c.turn_id == turn.id)
         self._connection.execute(taken.values(turn_id=None))
 
     def stale(self, older_at: Instant, limit: int) -> list_of[Turn]:
         statement = (
             select(*turns.c)
-            .where(turns.c.state == str(TurnState.THINKING))
+            .where(_IS_ACTIVE, turns.c.state == str(TurnState.THINKING))
             .where(self._left_alone(older_at))
             .order_by(turns.c.id)
             .limit(limit)
@@ -172,19 +177,25 @@ class Turns(Subject):
     def _left_alone(self, older_at: Instant) -> Any:
         return or_(turns.c.lease_until_at <= self._context.now, turns.c.started_at < older_at)
 
-    def take_over(self, turn: Turn, owner: str, lease_us: int) -> Turn | None:
+    def take_over(
+        self, turn: Turn, owner: str, lease_us: int, at: Instant, older_at: Instant
+    ) -> Turn | None:
         values = {
+            "started_at": at,
             "owner": storable(owner),
             "generation": turn.generation + 1,
             "lease_until_at": self._context.now + lease_us,
             "attempts": turn.attempts + 1,
         }
-        statement = update(turns).where(*_held(turn), turns.c.state == str(TurnState.THINKING))
+        left = (turns.c.state == str(TurnState.THINKING), self._left_alone(older_at))
+        statement = update(turns).where(*_held(turn), *left)
         return self._one(statement.values(values).returning(*turns.c))
 
     def again(self, turn: Turn, lease_us: int) -> Turn | None:
         values = {"attempts": turn.attempts + 1, "lease_until_at": self._context.now + lease_us}
-        return self._one(update(turns).where(*_held(turn)).values(values).returning(*turns.c))
+        thinking = turns.c.state == str(TurnState.THINKING)
+        statement = update(turns).where(*_held(turn), thinking).values(values)
+        return self._one(statement.returning(*turns.c))
 
     def renew(self, turn: Turn, lease_us: int) -> bool:
         values = {"lease_until_at": self._context.now + lease_us}
@@ -209,17 +220,21 @@ class Turns(Subject):
         return _turn(rows.found(row, "turn", turn_id))
 
     def active(self, conversation_id: int | None = None) -> list_of[Turn]:
-        statement = select(*turns.c).where(turns.c.state.in_([str(state) for state in ACTIVE]))
+        statement = select(*turns.c).where(_IS_ACTIVE)
         if conversation_id is not None:
             statement = statement.where(turns.c.conversation_id == conversation_id)
         return [_turn(row) for row in self._connection.execute(statement.order_by(turns.c.id))]
 
     def replied(self, limit: int) -> list_of[Replied]:
-        over = deliveries.c.state.not_in([str(state) for state in OPEN])
+        # One that is in doubt is open as long as the lane looks into it by itself.
+        over = and_(
+            deliveries.c.state.not_in([str(state) for state in OPEN]),
+            or_(deliveries.c.state != str(DeliveryState.UNKNOWN), deliveries.c.due_at.is_(None)),
+        )
         statement = (
             select(*turns.c, deliveries.c.state, deliveries.c.reason)
             .join(deliveries, and_(deliveries.c.id == turns.c.delivery_id, over))
-            .where(turns.c.state == str(TurnState.REPLYING))
+            .where(_IS_ACTIVE, turns.c.state == str(TurnState.REPLYING))
             .order_by(turns.c.id)
             .limit(limit)
         )
@@ -232,7 +247,11 @@ class Turns(Subject):
         return [_turn(row) for row in self._connection.execute(statement)]
 
     def taken(self, turn_id: int) -> list_of[Received]:
-        statement: Select[Any] = select(*inbound.c).where(inbound.c.turn_id == turn_id)
+        # By its conversation, which is what the index begins with.
+        whose = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
+        statement: Select[Any] = select(*inbound.c).where(
+            inbound.c.conversation_id == whose, inbound.c.turn_id == turn_id
+        )
         # Reports may overtake each other: what counts is when it was written.
         in_order = statement.order_by(inbound.c.at, inbound.c.id)
         return [Received(*row) for row in self._connection.execute(in_order)]

@@ -93,8 +93,8 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     cancelled = _call_off(tx, deliveries, at)
     contact_id = _blot_out_contact(tx, contact, list(known.values()), renamed, at)
     tx.contacts.blot_out(found, contact_id, renamed)
-    tx.inbox.blot_out(renamed)
     tx.conversations.blot_out(renamed)
+    tx.inbox.blot_out(renamed)
     names = () if contact is None else contact.fields.values()
     for before, after in renamed.items():
         _keep_suppressed(tx, before, after, partial(without, addresses=renamed, names=names), at)

@@ -64,6 +64,10 @@ def take_in(
 ) -> TakenIn:
     """Write down what came to this account's mailbox."""
     bounced = complaints = received = 0
+    stopped = [one for one in news if wish_of(one, words) is not None]
+    for one in stopped:
+        # All of them before the first conversation is held: it may take lanes.
+        obey(tx, account, one, words, at)
     # What moves deliveries first, for their lanes come before conversations; and of these, whatever
     # one person has written stays in order.
     for one in sorted(news, key=_whose):
@@ -140,10 +144,8 @@ def _received(tx: Tx, account: Account, message: Inbound, at: Instant, words: Op
     number = tx.inbox.add(account.id, message, delivery.id if delivery else None, at)
     if number is None:
         return False
-    wish = wish_of(message, words)
-    if wish is not None:
-        obey(tx, account, message, wish, at)
-    conversations.hear(tx, account, message, number, at, answered=wish is None)
+    stops = wish_of(message, words) == "stop"
+    conversations.hear(tx, account, message, number, at, answered=not stops)
     return True
 
 

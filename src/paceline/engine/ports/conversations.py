@@ -126,8 +126,11 @@ class Turns(Protocol):
         that began before an instant."""
         ...
 
-    def take_over(self, turn: Turn, owner: str, lease_us: int) -> Turn | None:
-        """Go on with it; None if somebody was faster, or it is still held and its owner lives."""
+    def take_over(
+        self, turn: Turn, owner: str, lease_us: int, at: Instant, older_at: Instant
+    ) -> Turn | None:
+        """Go on with it from now; None if somebody was faster, or it is still held by one who
+        lives and began after ``older_at``."""
         ...
 
     def renew(self, turn: Turn, lease_us: int) -> bool:
@@ -140,7 +143,7 @@ class Turns(Protocol):
         ...
 
     def again(self, turn: Turn, lease_us: int) -> Turn | None:
-        """Count one more attempt; None if it is not ours any more."""
+        """Count one more attempt; None if it is not ours any more, or over."""
         ...
 
     def get(self, turn_id: int) -> Turn: ...

@@ -45,6 +45,14 @@ class Inbox(Protocol):
         """It is part of that conversation, and waits for its turn."""
         ...
 
+    def has(self, account_id: int, provider_id: str) -> bool:
+        """Whether a message of this name is there already."""
+        ...
+
+    def waiting(self, conversation_id: int) -> list_of[Received]:
+        """What of it is in no turn, in the order in which it came."""
+        ...
+
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
         """The latest of it, latest first."""
         ...
