@@ -21,7 +21,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.clock import SystemClock
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.commands.accounts import NewAccount
-from paceline.engine.unsubscribing import base_url_of, ensure_links
+from paceline.engine.unsubscribing import base_url_of, ensure_links, set_base_url
 from paceline.providers.sandbox import read_effects
 from paceline.store.database import open_store
 
@@ -234,14 +234,37 @@ def test_one_click_over_http_is_in_force_for_the_next_message(settings: Settings
         asyncio.run(scene(app))
 
 
+def test_a_link_leads_here_whoever_made_it_and_whatever_the_settings_say(
+    settings: Settings,
+) -> None:
+    """A worker may make links before this process has heard where they lead; and those that are out
+    are good, though nobody says any more how the outside reaches us."""
+
+    async def scene(app: App) -> None:
+        async with served(app) as client:
+            delivery_id = send(app, "anna@example.com")
+            with app.store.write() as tx:
+                set_base_url(tx, "https://mail.example.com")
+                links = ensure_links(tx)
+            assert links is not None
+            path = links.of(delivery_id).removeprefix("https://mail.example.com")
+            assert (await client.post(path)).status_code == 200
+            with app.store.read() as tx:
+                assert tx.suppressions.has("anna@example.com")
+
+    with open_app(settings, sends=True) as app:
+        asyncio.run(scene(app))
+
+
 def test_how_the_outside_reaches_us_is_told_to_every_process(settings: Settings) -> None:
     def told(**said: object) -> str:
-        sends = bool(said.pop("sends", False))
-        with open_app(replace(settings, **said), sends=sends) as app, app.store.read() as tx:  # type: ignore[arg-type]
+        how = {name: bool(said.pop(name)) for name in ("sends", "serves") if name in said}
+        with open_app(replace(settings, **said), **how) as app, app.store.read() as tx:  # type: ignore[arg-type]
             return base_url_of(tx)
 
     assert told() == ""
     assert told(base_url="https://a.example") == "https://a.example"
     assert told() == "https://a.example", "a command that was told nothing takes nothing back"
     assert told(base_url="https://b.example") == "https://b.example"
+    assert told(sends=True, serves=False) == "https://b.example", "nor does a worker"
     assert told(sends=True) == ""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from paceline.core.instants import HOUR, MINUTE, SECOND
-from paceline.core.model import Target
+from paceline.core.model import Content, Target
 from paceline.core.states import TurnState
+from paceline.core.template import render
 from paceline.engine import conversations
-from paceline.engine.commands import erasing
+from paceline.engine.commands import accounts, erasing
 from paceline.engine.conversation_view import conversation_view
+from paceline.engine.ports import Capabilities
 from paceline.engine.ports.answering import Answer, Burst, ResponderFailed
+from paceline.providers.sandbox import SandboxProvider
 from tests.engine.talking import (
     EVA,
     Desk,
@@ -249,6 +256,54 @@ def test_without_a_way_known_here_it_waits_for_one_that_knows_it_and_then_for_a_
         assert conversation(world).mode == "auto"
         await world.wait(4 * MINUTE)
         assert conversation(world).reason == "there is no way to answer called 'elsewhere' here"
+        await desk.stop()
+
+    world.play(script)
+
+
+def test_a_letter_is_answered_by_a_letter_under_its_subject(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SandboxProvider.capabilities_of
+
+    def letters_only(provider: SandboxProvider, settings: Mapping[str, Any]) -> Capabilities:
+        return replace(whole(provider, settings), actions=frozenset({"email"}))
+
+    monkeypatch.setattr(SandboxProvider, "capabilities_of", letters_only)
+
+    async def script(world: World) -> None:
+        answered(world)
+        desk = Desk(world, Scripted())
+        hear(world, "hi", chat="eva@example.com", subject="Your {offer}")
+        await world.wait(MINUTE)
+        (sent,) = world.sends()
+        assert sent.action == "email"
+        (row,) = world.read(lambda tx: tx.deliveries.page())
+        (part,) = Content.from_list(row.content or []).parts
+        assert render(part.subject, {}) == "Re: Your {offer}"
+        await desk.stop()
+
+    world.play(script)
+
+
+def test_a_number_that_was_given_to_another_account_is_not_answered_by_that_one(
+    world: World,
+) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+        desk = Desk(world, Scripted(taking(world, 30)))
+        hear(world, "hi")
+        await world.wait(15 * SECOND)
+        now = world.clock.now()
+        world.write(lambda tx: accounts.remove(tx, "ann", now))
+        world.account("ann")
+        await world.wait(2 * MINUTE)
+        assert world.sends() == []
+        told = [one.text for one in world.read(lambda tx: tx.alerts.list())]
+        assert told == [
+            "conversation 1 with ann needs a person: the answer cannot be sent: "
+            "account ann was removed"
+        ]
         await desk.stop()
 
     world.play(script)

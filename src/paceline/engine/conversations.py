@@ -209,7 +209,8 @@ def answer(
         return tx.turns.move(question.turn, "say_nothing", at, reason=note)
     if not tx.turns.renew(question.turn, 0):
         return False
-    delivery_id = _send(tx, question.account, conversation, text, providers, at)
+    account = tx.accounts.get(conversation.account_id)  # it may have been removed meanwhile
+    delivery_id = _send(tx, account, conversation, text, providers, at)
     return tx.turns.move(question.turn, "reply", at, delivery_id=delivery_id, reason=note)
 
 

@@ -139,6 +139,28 @@ def test_what_comes_back_says_its_name_by_the_address_it_came_to() -> None:
     assert isinstance(note, Inbound) and note.automatic and note.answers == NAMED
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("User unknown in virtual mailbox table", "bounced"),
+        ("Sorry, this mailbox does not exist.", "bounced"),
+        ("We regret that nothing can be done about it.", "failed"),
+        ("It has been delayed. We will keep trying for four more days.", "delayed"),
+    ],
+)
+def test_words_alone_are_understood_as_far_as_they_go(words: str, kind: str) -> None:
+    """Neither an address nor a code in it: only where it came to says which letter it is about."""
+    to = f"bounces+{NAMED}@back.example"
+    head = f"Return-Path: <>\r\nFrom: MAILER-DAEMON@mx.example\r\nTo: {to}\r\nSubject: Returned"
+    (back,) = read_letter(f"{head}\r\n\r\n{words}\r\n".encode(), ours=[USER], at=1)
+    assert isinstance(back, Returned) and (back.kind, back.key) == (kind, NAMED)
+    head = head.replace(to, USER)
+    assert not any(
+        isinstance(one, Returned)
+        for one in read_letter(f"{head}\r\n\r\n{words}\r\n".encode(), ours=[USER], at=1)
+    )
+
+
 def test_a_bounce_without_any_message_id_finds_its_delivery_and_a_forged_one_none(
     live: LiveWorld, fake: FakeServer
 ) -> None:
