@@ -109,12 +109,15 @@ def test_a_lane_that_blocks_everybody_is_held_told_and_at_last_suspended(scene: 
     assert told[0]["account"] == "ann" and "in block" in told[0]["stack"]
 
 
-def test_where_it_is_no_lane_nobody_is_suspended(scene: Scene) -> None:
+def test_where_it_is_no_lane_nobody_is_suspended_and_somebody_is_told(scene: Scene) -> None:
     scene.play(lane=None)
     assert scene.codes == [EXIT_BLOCKED]
     with scene.app.store.read() as tx:
         assert [account.state for account in tx.accounts.list()] == ["active"]
-        assert tx.alerts.list() == []
+        (alert,) = tx.alerts.list()
+    assert (alert.kind, alert.account_id) == ("process.blocked", None)
+    told = "process one was blocked for 0 s by what is no account's lane, and was ended"
+    assert alert.text.startswith(told) and "it stood at wait (" in alert.text
 
 
 def test_a_database_that_is_away_as_well_puts_nothing_off(scene: Scene) -> None:

@@ -86,6 +86,12 @@ class Guard:
         account, now = at.account, self.clock.now()
         if account is not None:
             self._write(lambda tx: blocking.suspend(tx, account, still_us, now))
+        else:
+            what = (
+                f"process {self.name} was blocked for {still_us // SECOND} s by what is no "
+                f"account's lane, and was ended to be started anew; it stood at {at.where}"
+            )
+            self._write(lambda tx: blocking.stood_still(tx, self.name, what, now))
         told = {"for_s": still_us // SECOND, "account": account, "where": at.where}
         _in_time(lambda: log.critical("blocked for too long, ending", **told))
         os._exit(EXIT_BLOCKED)

@@ -1,8 +1,9 @@
 """A worker: the lanes of a few accounts in a process of their own, for the service that started it.
 
-It runs the same supervisor, and nothing else of the service. Standard input brings the accounts it
-is to look after, and its end is the end of the worker, however the service ended. What was standard
-output is the line on which it tells how it is; whoever prints, prints to standard error.
+It runs the same supervisor, and nothing else of the service. Standard input brings the service's
+settings, then the accounts it is to look after, and its end is the end of the worker, however the
+service ended, and from the first moment on. What was standard output is the line on which it tells
+how it is; whoever prints, prints to standard error.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import NoReturn
 
 import structlog
 
+from paceline import logs
 from paceline.app import GATHER_US, App, open_app
 from paceline.config import Settings
 from paceline.core.errors import StoreError
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.reports import (
     Assignment,
+    Away,
     Beat,
     Joined,
     LaneCrash,
@@ -36,10 +39,12 @@ from paceline.engine.crashes import Crash, CrashBook
 from paceline.engine.journal import GroupJournal, ThreadRunner
 from paceline.engine.orchestrator import END_WITHIN_US
 from paceline.engine.ports.workers import AWAY
-from paceline.engine.supervisor import Supervisor, SupervisorOptions
+from paceline.engine.supervisor import Supervisor
 from paceline.engine.tally import Tally
 from paceline.engine.watchdog import LOOK_US, Standing, Step, Watchdog
+from paceline.handing_down import read_settings
 from paceline.interpreter import EXIT_BLOCKED, loop_factory, memory_taken, tune_interpreter
+from paceline.stationing import supervisor_options
 
 log = structlog.get_logger("paceline.worker")
 
@@ -95,6 +100,14 @@ class Line:
                 # The service has gone; that its end of the other pipe has gone is noticed, too.
                 self._unsaid.clear()
 
+    def first(self) -> bytes:
+        """The first line, or what there is of it; empty if the service has gone already."""
+        said = bytearray()
+        # One byte at a time: what follows is for whoever listens.
+        while not said.endswith(b"\n") and (byte := os.read(self._source, 1)):
+            said += byte
+        return bytes(said)
+
     def listen(self, assigned: Callable[[Assignment], None], ended: Callable[[], None]) -> None:
         """Whatever comes is passed on, until nothing comes any more. It takes a thread."""
         threading.Thread(
@@ -110,6 +123,40 @@ class Line:
             ended()
 
 
+class Orders:
+    """What the service says, from the first moment on.
+
+    As long as nobody follows, nothing was begun: the worker is no member of the fleet. So if the
+    service goes by then, there is nothing to be put in order, however long it would take to find
+    the database.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[Assignment] = []
+        self._follower: tuple[Callable[[Assignment], None], Callable[[], None]] | None = None
+        line.listen(self._assigned, self._ended)
+
+    def follow(self, assigned: Callable[[Assignment], None], ended: Callable[[], None]) -> None:
+        with self._lock:
+            self._follower = assigned, ended
+        for assignment in self._kept:
+            assigned(assignment)
+
+    def _assigned(self, assignment: Assignment) -> None:
+        with self._lock:
+            if self._follower is None:
+                self._kept.append(assignment)
+                return
+        self._follower[0](assignment)
+
+    def _ended(self) -> None:
+        with self._lock:
+            if self._follower is None:
+                os._exit(0)
+        self._follower[1]()
+
+
 def take_pipes() -> Line:
     """The pipes to ourselves: a driver that prints or reads must not meet them."""
     line = Line(os.dup(0), os.dup(1))
@@ -119,23 +166,31 @@ def take_pipes() -> Line:
     return line
 
 
-def run_worker(settings: Settings, account_ids: Iterable[int]) -> NoReturn:
+def run_worker(account_ids: Iterable[int]) -> NoReturn:
     """``paceline worker``: look after these accounts until there is nothing to do, or until the
     service goes. Whatever has to last is written by then, and nobody waits for what drivers leave
     behind in threads."""
-    os._exit(_run(settings, Roster(account_ids), take_pipes()))
+    line = take_pipes()
+    said = line.first()
+    if not said:
+        os._exit(0)
+    settings = read_settings(said)
+    logs.configure(settings.log_level, settings.chosen_log_format)
+    os._exit(_run(settings, Roster(account_ids), line))
 
 
 def _run(settings: Settings, roster: Roster, line: Line) -> int:
+    orders = Orders(line)
     tune_interpreter()
     structlog.contextvars.bind_contextvars(worker=settings.process_name)
     # Whoever starts us decides when we end; so it is with a terminal that we share.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with open_app(settings, sends=True, serves=False) as app:
-            asyncio.Runner(loop_factory=loop_factory()).run(_work(app, roster, line))
+            asyncio.Runner(loop_factory=loop_factory()).run(_work(app, roster, line, orders))
     except StoreError as error:
         log.warning("the database is away", error=str(error))
+        line.tell(Away(str(error)))
         return AWAY
     except Exception:
         log.exception("worker failed")
@@ -143,7 +198,7 @@ def _run(settings: Settings, roster: Roster, line: Line) -> int:
     return 0
 
 
-async def _work(app: App, roster: Roster, line: Line) -> None:
+async def _work(app: App, roster: Roster, line: Line, orders: Orders) -> None:
     tally = Tally()
     journal = GroupJournal(
         app.store,
@@ -156,7 +211,7 @@ async def _work(app: App, roster: Roster, line: Line) -> None:
     )
     book = CrashBook(told=lambda account_id, crash: line.tell(LaneCrash(account_id, *crash)))
     supervisor = _supervisor(app, journal, tally, roster, book)
-    _follow_orders(supervisor, line, roster, book, app.settings.grace_us + END_WITHIN_US)
+    _follow_orders(supervisor, orders, roster, book, app.settings.grace_us + END_WITHIN_US)
     telling = [
         asyncio.create_task(_announce(supervisor, line)),
         asyncio.create_task(_beat(app, supervisor, tally, line)),
@@ -178,17 +233,8 @@ async def _work(app: App, roster: Roster, line: Line) -> None:
 def _supervisor(
     app: App, journal: GroupJournal, tally: Tally, roster: Roster, book: CrashBook
 ) -> Supervisor:
-    settings = app.settings
-    options = SupervisorOptions(
-        name=settings.process_name,
-        poll_us=settings.poll_us,
-        grace_us=settings.grace_us,
-        park_after_us=settings.park_after_us,
-        fire_concurrency=settings.fire_concurrency,
-        accounts=roster,
-        leads=False,
-        rest_us=REST_US,
-    )
+    more = {"accounts": roster, "leads": False, "rest_us": REST_US}
+    options = supervisor_options(app.settings, app.providers, **more)
     return Supervisor(
         journal,
         app.clock,
@@ -201,7 +247,7 @@ def _supervisor(
 
 
 def _follow_orders(
-    supervisor: Supervisor, line: Line, roster: Roster, book: CrashBook, end_within_us: int
+    supervisor: Supervisor, orders: Orders, roster: Roster, book: CrashBook, end_within_us: int
 ) -> None:
     """Take what the service says, and end when it says so, or says nothing any more."""
     loop = asyncio.get_running_loop()
@@ -222,7 +268,7 @@ def _follow_orders(
         loop.call_soon_threadsafe(take, assignment)
 
     loop.add_signal_handler(signal.SIGTERM, supervisor.stop)
-    line.listen(assigned, end)
+    orders.follow(assigned, end)
 
 
 async def _announce(supervisor: Supervisor, line: Line) -> None:
@@ -244,5 +290,5 @@ def _state(supervisor: Supervisor, tally: Tally) -> Beat:
 
 
 def _tell_standstill(line: Line, at: Standing) -> None:
-    line.tell(Standstill(at.account))
+    line.tell(Standstill(at.account, at.excused, at.where))
     log.error("nothing moves in this worker", account=at.account, where=at.where, stack=at.stack)

@@ -36,9 +36,13 @@ class Books(Tally):
     def __init__(self) -> None:
         super().__init__()
         self.workers: list[int] = []
+        self.waiting: list[int] = []
 
     def workers_running(self, count: int) -> None:
         self.workers.append(count)
+
+    def accounts_waiting(self, count: int) -> None:
+        self.waiting.append(count)
 
 
 class FakeWorker:
@@ -63,11 +67,16 @@ class FakeWorker:
         self.deaf = False
         """It does not end when it is asked to."""
         self.mute = False
+        self.idles = False
+        """It says that it lives, and never joins."""
         self._life = asyncio.ensure_future(self._live(start_us, more))
 
     async def _live(self, start_us: int, more: dict[str, Any]) -> None:
         await self._world.wait(start_us)
         world = self._world
+        while self.idles:
+            self.tell(Beat(None, self.memory, 0, self.tally.take()))
+            await world.wait(BEAT_US)
         self.process = Process(
             world, world.store, self.name, self.tally,
             accounts=self._roster, leads=False, rest_us=REST_US, **more,
@@ -134,11 +143,11 @@ class FakeWorker:
             self.mute = True
             self._end(code)
 
-    def fall_silent(self, culprit: str | None = None) -> None:
+    def fall_silent(self, culprit: str | None = None, standstill: Standstill | None = None) -> None:
         """It lives, but nothing in it moves any more; another thread may say who keeps it from
         moving."""
-        if culprit is not None:
-            self.tell(Standstill(culprit))
+        if culprit is not None or standstill is not None:
+            self.tell(standstill or Standstill(culprit))
         self.mute = True
         assert self.process is not None
         self.process.die()
@@ -154,6 +163,8 @@ class Workforce:
         self.more = more
         self.started: list[FakeWorker] = []
         self.refusal: Exception | None = None
+        self.idles = False
+        """Whether those that are started never join."""
 
     async def start(
         self, name: str, account_ids: Sequence[int], hear: Callable[[Report], None]
@@ -162,6 +173,7 @@ class Workforce:
             raise self.refusal
         worker = FakeWorker(self._world, name, account_ids, hear, self._start_us, **self.more)
         worker.pid = len(self.started) + 1
+        worker.idles = self.idles
         self.started.append(worker)
         return worker
 

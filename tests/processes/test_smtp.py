@@ -1,12 +1,24 @@
 """Real services, a real mail server, and ``kill -9`` in the middle of five hundred letters."""
 
+import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from paceline.app import open_app
+from paceline.config import Settings
+from paceline.core.instants import Instant
+from paceline.core.model import Content, Part, Target
 from paceline.core.states import DeliveryState
-from tests.processes.service import Installation, eventually
+from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.clock import SystemClock
+from paceline.engine.commands import accounts, campaigns
+from paceline.engine.commands.accounts import NewAccount
+from paceline.engine.verify import verify
+from tests.processes.service import Installation, Service, eventually
 from tests.providers.smtp.fake import FakeServer, running
 
 COUNT = 500
@@ -19,23 +31,31 @@ def sink() -> Iterator[FakeServer]:
         yield server
 
 
-def add_accounts(installation: Installation, sink: FakeServer) -> None:
-    options = [f"--option={key}={value}" for key, value in sink.settings().items()]
-    for name in ACCOUNTS:
-        installation.run(
-            "account", "add", name, "--provider", "smtp", *options,
-            "--set", "rate=60/s burst 5", "--set", "timeout=5s",
-        )  # fmt: skip
+@pytest.fixture
+def mailing(
+    installation: Installation, sink: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> Installation:
+    """Two accounts at the sink, and a campaign that was launched. Made in this process, for every
+    command takes a second to start."""
+    key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+    monkeypatch.setenv("PACELINE_KEY", key)
+    installation.env["PACELINE_KEY"] = key
+    policy = {"rate": "60/s burst 5", "timeout": "5s"}
+    people = [Target(f"p{number:03}@example.com") for number in range(COUNT)]
+    content, now = Content((Part("text", "hello {{ target }}", subject="A word"),)), _now()
+    settings = Settings(database=installation.env["PACELINE_DATABASE"])
+    with open_app(settings) as app, app.store.write() as tx:
+        for name in ACCOUNTS:
+            new = NewAccount(name, "smtp", settings=sink.settings(), overrides=policy)
+            accounts.add(tx, new, app.house, now)
+        spec = CampaignSpec("spring", ACCOUNTS, content, action="email")
+        campaigns.create(tx, spec, people, app.providers, now)
+        campaigns.launch(tx, "spring", now)
+    return installation
 
 
-def mail_to(installation: Installation, count: int) -> None:
-    people = "".join(f"p{number:03}@example.com\n" for number in range(count))
-    (installation.folder / "people.csv").write_text(f"email\n{people}")
-    (installation.folder / "spring.toml").write_text(
-        'name = "spring"\naction = "email"\naccounts = ["ann", "ben"]\naudience = "people.csv"\n'
-        '[[parts]]\nsubject = "A word"\ntext = "hello {{ target }}"\n'
-    )
-    installation.run("campaign", "create", "-f", "spring.toml", "--launch")
+def _now() -> Instant:
+    return SystemClock().now()
 
 
 def states(installation: Installation) -> dict[str, DeliveryState]:
@@ -45,19 +65,21 @@ def states(installation: Installation) -> dict[str, DeliveryState]:
 
 
 def test_a_service_killed_among_letters_sends_none_twice_and_loses_none(
-    installation: Installation, sink: FakeServer
+    mailing: Installation, sink: FakeServer
 ) -> None:
-    installation.env["PACELINE_KEY"] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-    add_accounts(installation, sink)
-    mail_to(installation, COUNT)
     for killed_after in (COUNT // 5, COUNT // 2):
-        with installation.service(f"until {killed_after}") as service:
+        with mailing.service(f"until {killed_after}") as service:
             eventually(lambda after=killed_after: len(sink.letters) > after, "some were sent")  # type: ignore[misc]
             service.kill()
     assert len(sink.letters) < COUNT, "the kills came too late to show anything"
-    with installation.service("last") as service:
-        eventually(lambda: installation.finished("spring"), "the campaign ended")
+    with mailing.service("last") as service:
+        eventually(lambda: mailing.finished("spring"), "the campaign ended")
         assert service.terminate() == 0
+    judge(mailing, sink, deaths=2 * len(ACCOUNTS))
+
+
+def judge(installation: Installation, sink: FakeServer, *, deaths: int) -> None:
+    """None arrived twice, and none is missing but those in doubt: one for each lane that died."""
     arrived = Counter(letter.message_id for letter in sink.letters)
     assert max(arrived.values()) == 1, "a letter arrived twice"
     assert len({letter.recipient for letter in sink.letters}) == len(arrived)
@@ -67,6 +89,31 @@ def test_a_service_killed_among_letters_sends_none_twice_and_loses_none(
     recipients = {letter.recipient for letter in sink.letters}
     assert sent | doubts == known.keys() and len(known) == COUNT
     assert sent <= recipients <= sent | doubts, "what is missing is in doubt, and nothing else is"
-    # At most what was under way when a process died: one letter on each account, each time.
-    assert len(doubts) <= 2 * len(ACCOUNTS)
-    assert installation.ask("verify")["violations"] == []
+    # At most what was under way when a lane died: one letter each time.
+    assert len(doubts) <= deaths
+    assert installation.look(lambda tx: verify(tx, _now())) == []
+
+
+def test_workers_killed_among_letters_send_none_twice_and_lose_none(
+    mailing: Installation, sink: FakeServer
+) -> None:
+    mailing.env["PACELINE_ISOLATION"] = "process"
+    with mailing.service("only") as service:
+        pids = [worker_of(service) for _ in ACCOUNTS]
+        assert {names for names, _ in pids} == set(ACCOUNTS)
+        for sent, (_, pid) in zip((COUNT // 5, COUNT // 2), pids, strict=True):
+            eventually(lambda sent=sent: len(sink.letters) > sent, "some were sent")  # type: ignore[misc]
+            os.kill(pid, signal.SIGKILL)
+            assert len(sink.letters) < COUNT, "the kill came too late to show anything"
+        # Each has been replaced, and nobody has waited for a lease to end.
+        assert {worker_of(service)[0] for _ in ACCOUNTS} == set(ACCOUNTS)
+        eventually(lambda: mailing.finished("spring"), "the campaign ended")
+        assert service.terminate() == 0
+    judge(mailing, sink, deaths=len(ACCOUNTS))
+
+
+def worker_of(service: Service) -> tuple[str, int]:
+    """The next worker that is started: whose it is, and its number."""
+    started = json.loads(service.wait_for_line('"event": "worker started"'))
+    (name,) = started["accounts"]
+    return name, started["pid"]

@@ -13,6 +13,7 @@ from paceline.engine import crashes, events
 from paceline.engine.ports import Lease, NewAlert, Tx
 
 MEMORY = "process.memory"
+BLOCKED = "process.blocked"
 
 HOLD_US = 5 * MINUTE
 
@@ -52,3 +53,9 @@ def too_much_memory(tx: Tx, process: str, taken: str, limit: str, now: Instant) 
         'anew; with isolation = "process" it would be known which account takes it'
     )
     tx.alerts.put(NewAlert(f"{MEMORY}:{process}", MEMORY, text), now)
+
+
+def stood_still(tx: Tx, process: str, what: str, now: Instant) -> None:
+    """A process, or a worker of one, was ended because nothing moved in it, and it was no account's
+    lane that kept it from moving. What did is for whoever looks after the machine."""
+    tx.alerts.put(NewAlert(f"{BLOCKED}:{process}", BLOCKED, what), now)

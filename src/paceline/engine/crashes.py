@@ -69,8 +69,11 @@ class CrashBook:
         return [one for one in known if now - one.at < CRASH_MEMORY_US]
 
     def learn(self, account_id: int, crash: Crash) -> None:
-        """One that somebody else has drawn the conclusions from: it counts for the next."""
-        self._crashes.setdefault(account_id, []).append(crash)
+        """One that somebody else has drawn the conclusions from: it counts for the next. What was
+        told to them from here may come back, and counts once."""
+        known = self._crashes.setdefault(account_id, [])
+        if crash not in known:
+            known.append(crash)
 
     def note(self, account_id: int, crash: Crash) -> Restart | OneTooMany:
         """How long to pause after this crash, unless it was one too many."""

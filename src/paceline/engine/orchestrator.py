@@ -2,8 +2,9 @@
 
 It looks for lanes that are due as the supervisor does, but runs none. A lane that nobody looks
 after is taken, so that nobody else starts a worker for it, and handed over as soon as a worker is
-there. An account keeps its worker as long as that lives. What a worker does to itself (crash, hang,
-leak) is noticed here, counted as a crash of the account that is to blame, and harms nobody else's.
+there. An account keeps its worker as long as there is something to do, unless others wait for a
+place. What a worker does to itself (crash, hang, leak) is noticed here, counted as a crash of the
+account that is to blame, and harms nobody else's.
 """
 
 from __future__ import annotations
@@ -17,30 +18,24 @@ from typing import Any, Protocol
 import structlog
 
 from paceline.core.instants import SECOND
-from paceline.core.reports import Assignment, Beat, Joined, LaneCrash, Report, Standstill
+from paceline.core.reports import Assignment, Away, Beat, Joined, LaneCrash, Report, Standstill
 from paceline.core.sizes import print_size
-from paceline.engine.crashes import (
-    AWAY_PAUSE_US,
-    CRASH_MEMORY_US,
-    CRASH_PAUSE_LONGEST_US,
-    CRASH_PAUSE_US,
-    Crash,
-    CrashBook,
-    OneTooMany,
-    Restart,
-)
+from paceline.engine.blame import Blame, Verdicts, clear_away
+from paceline.engine.crashes import AWAY_PAUSE_US, Crash
+from paceline.engine.idle_lanes import IdleLanes
 from paceline.engine.leases import LEASE_US
 from paceline.engine.ports import Clock, Journal, LaneRow, Lease, Providers
-from paceline.engine.ports.workers import AWAY, Workers
+from paceline.engine.ports.workers import AWAY, MAX_WORKERS, Workers
+from paceline.engine.recruiting import Recruiting
 from paceline.engine.station import Station, StationOptions
-from paceline.engine.workers import Worker, fault_of, fault_of_silence, free_lanes_of, release
+from paceline.engine.workers import Patience, Worker, fault_of, make_room, release
 
 log = structlog.get_logger("paceline.orchestrator")
 
 END_WITHIN_US = LEASE_US + 5 * SECOND
 """How long a worker may take to hand back its lanes when its grace period is over."""
-FAILURES_TOLD = 3
-"""Workers in a row that could not be started, after which this process calls itself unready."""
+IN_LINE_US = 5 * SECOND
+"""Who has waited for so long is waiting for a place: another service may have one to spare."""
 
 
 class WorkersObserver(Protocol):
@@ -52,12 +47,17 @@ class WorkersObserver(Protocol):
 
     def workers_running(self, count: int) -> None: ...
 
+    def accounts_waiting(self, count: int) -> None:
+        """So many have something to do and wait for a worker."""
+        ...
+
     def lane_crashed(self, account: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class OrchestratorOptions(StationOptions):
     accounts_per_worker: int = 1
+    max_workers: int = MAX_WORKERS
     memory_limit: int = 0
     """What a worker may take, in bytes; 0 is anything."""
     listen_every_us: int = 5 * SECOND
@@ -88,21 +88,18 @@ class Orchestrator(Station):
         self._options = options
         self._workers: list[Worker] = []
         self._started = 0
-        self._crashes = CrashBook()
-        self._not_before_us: dict[int, int] = {}
-        """Accounts that rest after a crash, and until when."""
-        self._alone_until_us: dict[int, int] = {}
-        """Accounts that share no worker, since they have brought one down, or may have."""
-        self._failures = 0
-        self._failure = ""
-        self._start_not_before_us = 0
+        self._blame = Blame(clock)
+        self._idle = IdleLanes(journal, clock)
+        self._patience = Patience(options.silent_us, options.start_within_us)
+        self._recruiting = Recruiting(
+            options.name, clock, options.max_workers, options.starts_at_once
+        )
+        self._waiting = 0
         self._listened_us = 0
 
     @property
     def problem(self) -> str | None:
-        if self._failures >= FAILURES_TOLD:
-            return f"workers cannot be started: {self._failure}"
-        return super().problem
+        return self._recruiting.problem or super().problem
 
     def stop(self) -> None:
         """Start no more workers, and let those there are end in good order."""
@@ -142,21 +139,31 @@ class Orchestrator(Station):
         unserved = [row for row in due if row.account_id not in served]
         ours = [row.account_id for row in unserved if row.owner == self._lease.process_id]
         await self._taking.let_go(ours, self._held)
-        free = [row.account_id for row in unserved if self._is_rested(row.account_id)]
-        free = await self._find_room([account_id for account_id in free if account_id not in ours])
+        rested = [row for row in unserved if self._blame.is_rested(row.account_id)]
+        others = [row for row in rested if row.account_id not in ours]
+        busy = await self._idle.busy(others, self._lease.process_id)
+        free = await self._find_room([row.account_id for row in busy])
         while free and not self._stop.is_set() and self._may_start():
             group = self._group_of(free)
             free = [account_id for account_id in free if account_id not in group]
             await self._start(group)
+        self._stand_in_line([row for row in busy if row.account_id in free])
 
-    def _is_rested(self, account_id: int) -> bool:
-        if self._clock.monotonic_us() < self._not_before_us.get(account_id, 0):
-            return False
-        self._not_before_us.pop(account_id, None)
-        return True
-
-    def _is_suspect(self, account_id: int) -> bool:
-        return self._clock.monotonic_us() < self._alone_until_us.get(account_id, 0)
+    def _stand_in_line(self, waiting: list[LaneRow]) -> None:
+        """There is no place for these. Whoever has had one for long makes room; whoever was due
+        first is first in line, and who made room is last."""
+        if not self._recruiting.is_full(len(self._workers)):
+            waiting = []  # it is only that a few are started at a time
+        if waiting and not self._waiting:
+            log.warning("accounts wait for a worker", accounts=len(waiting))
+        self._waiting = len(waiting)
+        self._observer.accounts_waiting(len(waiting))
+        since_at, now_us = self._clock.now() - IN_LINE_US, self._clock.monotonic_us()
+        patient = sum(row.wake_at is None or row.wake_at <= since_at for row in waiting)
+        wanted = -(-patient // self._options.accounts_per_worker)
+        for worker in make_room(self._workers, wanted, now_us):
+            log.info("worker makes room for others", worker=worker.name, accounts=worker.names)
+            self._ask_to_end(worker)
 
     async def _find_room(self, free: list[int]) -> list[int]:
         """Add to workers that have room; those for whom there is none."""
@@ -174,24 +181,22 @@ class Orchestrator(Station):
         return left
 
     def _with_room_for(self, account_id: int) -> Worker | None:
-        if self._is_suspect(account_id):
+        if self._blame.is_suspect(account_id):
             return None
         for worker in self._workers:
-            ready = worker.process_id is not None and not worker.leaving
             room = len(worker.accounts) < self._options.accounts_per_worker
-            if ready and room and not any(map(self._is_suspect, worker.accounts)):
+            if worker.is_ready and room and not any(map(self._blame.is_suspect, worker.accounts)):
                 return worker
         return None
 
     def _may_start(self) -> bool:
         starting = sum(worker.process_id is None for worker in self._workers)
-        rested = self._clock.monotonic_us() >= self._start_not_before_us
-        return rested and starting < self._options.starts_at_once
+        return self._recruiting.may_start(len(self._workers), starting)
 
     def _group_of(self, free: list[int]) -> list[int]:
-        if self._is_suspect(free[0]):
+        if self._blame.is_suspect(free[0]):
             return free[:1]
-        sociable = [account_id for account_id in free if not self._is_suspect(account_id)]
+        sociable = [account_id for account_id in free if not self._blame.is_suspect(account_id)]
         return sociable[: self._options.accounts_per_worker]
 
     async def _start(self, account_ids: list[int]) -> None:
@@ -200,11 +205,13 @@ class Orchestrator(Station):
             return
         process_id = self._lease.process_id
         self._started += 1
+        now_us = self._clock.monotonic_us()
         worker = Worker(
             name=f"{self._options.name} worker {self._started}",
             accounts={account.id: account for _, account in taken},
             reserved=[Lease(row.account_id, process_id, row.generation) for row, _ in taken],
-            heard_us=self._clock.monotonic_us(),
+            heard_us=now_us,
+            started_us=now_us,
         )
         self._workers.append(worker)
         self._took.set()
@@ -221,7 +228,7 @@ class Orchestrator(Station):
         crashes = [
             LaneCrash(account_id, *crash)
             for account_id in chosen
-            for crash in self._crashes.recent(account_id, now)
+            for crash in self._blame.crashes.recent(account_id, now)
         ]
         worker.process.assign(Assignment(tuple(chosen), tuple(crashes)))
 
@@ -235,7 +242,7 @@ class Orchestrator(Station):
         except Exception as error:
             # A defect of ours. What it holds itself is free when its lease is over.
             log.exception("could not look after a worker", worker=worker.name)
-            self._could_not_start(worker, repr(error))
+            self._recruiting.failed(worker.name, repr(error))
             await self._insist(lambda tx: release(tx, worker.reserved))
         finally:
             worker.kill()
@@ -251,12 +258,12 @@ class Orchestrator(Station):
         try:
             worker.process = await self._spawn.start(worker.name, sorted(worker.accounts), hear)
         except OSError as error:
-            self._could_not_start(worker, str(error))
+            self._recruiting.failed(worker.name, str(error))
             return None
         log.info(
             "worker started", worker=worker.name, pid=worker.process.pid, accounts=worker.names
         )
-        worker.heard_us = self._clock.monotonic_us()
+        worker.heard_us = worker.started_us = self._clock.monotonic_us()
         if self._stop.is_set():
             worker.stop()
         ended = asyncio.ensure_future(worker.process.ended())
@@ -274,23 +281,26 @@ class Orchestrator(Station):
         """Let go of the lanes that were held for a worker: it takes them in the next moment."""
         await self._insist(lambda tx: release(tx, worker.reserved))
         worker.reserved.clear()
+        worker.started_us = self._clock.monotonic_us()
         self._assign(worker, worker.accounts)
 
     def _hear(self, worker: Worker, report: Report) -> None:
         if isinstance(report, Standstill):
-            worker.blocked_by = report.account
+            worker.standstill = report
             return
         worker.heard_us = self._clock.monotonic_us()
-        worker.blocked_by = None
+        worker.standstill = None
         match report:
+            case Away(reason):
+                worker.away = reason
             case Joined(process_id):
-                self._failures, self._start_not_before_us = 0, 0
+                self._recruiting.joined()
                 worker.process_id = process_id
                 worker.joined.set()
                 self._nudge.set()
             case LaneCrash(account_id, at, run_id):
                 # What follows from it the worker knows. Here it is kept, should the worker die.
-                self._crashes.note(account_id, Crash(at, run_id))
+                self._blame.crashes.note(account_id, Crash(at, run_id))
             case Beat(process_id, memory, lanes, counted):
                 worker.lanes = lanes
                 if process_id is not None and worker.joined.is_set():
@@ -306,28 +316,29 @@ class Orchestrator(Station):
         fault = f"its worker took {print_size(memory)} of memory, more than {print_size(limit)}"
         log.error("worker takes too much memory, replacing it", worker=worker.name, memory=memory)
         worker.fault = fault
+        self._ask_to_end(worker)
+
+    def _ask_to_end(self, worker: Worker) -> None:
         grace_us = self._options.grace_us + END_WITHIN_US
         worker.end_by_us = self._clock.monotonic_us() + grace_us
         worker.stop()
 
     async def _listen(self) -> None:
-        """End workers that hang, and those that do not end when they are told to."""
+        """End workers that hang, that do not come to work, or do not end when they are told to."""
         now_us = self._clock.monotonic_us()
         # While we stood still ourselves nobody could be heard.
         stood_us = max(0, now_us - self._listened_us - self._options.listen_every_us)
         self._listened_us = now_us
         for worker in self._workers:
             worker.heard_us += stood_us
-            silent_us = now_us - worker.heard_us
-            overdue = worker.end_by_us is not None and now_us > worker.end_by_us
-            joined, options = worker.process_id is not None, self._options
-            patience_us = options.silent_us if joined else options.start_within_us
-            if worker.process is None or not (overdue or silent_us > patience_us):
+            worker.started_us += stood_us
+            fault = self._patience.fault_of(worker, now_us)
+            if worker.process is None or not fault or worker.killed:
                 continue
-            if not worker.fault:
-                worker.fault = fault_of_silence(worker, silent_us)
-            log.error("worker hangs, ending it", worker=worker.name, pid=worker.process.pid)
+            worker.fault = worker.fault or fault
+            log.error("ending a worker", worker=worker.name, pid=worker.process.pid, reason=fault)
             worker.kill()
+        await self._recruiting.tell(self._journal)
 
     # ------------------------------------------------------------------ when one has ended
 
@@ -335,47 +346,24 @@ class Orchestrator(Station):
         """Draw the conclusions from a worker's end, and free what it held: nothing of it is left,
         so nobody has to wait until its lease is over."""
         fault = worker.fault or fault_of(code)
-        verdicts: dict[int, Restart | OneTooMany] = {}
-        now = self._clock.now()
-        if self._stop.is_set() or not fault:
+        verdicts: Verdicts = {}
+        now, service = self._clock.now(), self._options.name
+        if self._stop.is_set() or not (fault or code == AWAY):
             log.info("worker ended", worker=worker.name)
-            self._rest(worker.accounts, AWAY_PAUSE_US if code == AWAY else 0)
+        elif code == AWAY:
+            reason = worker.away or "the database is away"
+            self._recruiting.failed(worker.name, reason, AWAY_PAUSE_US)
+            self._blame.rest(worker.accounts, AWAY_PAUSE_US)
         elif worker.process_id is None:
-            self._could_not_start(worker, fault)
+            self._recruiting.failed(worker.name, fault)
         else:
-            culprit = worker.culprit
             log.error("worker crashed", worker=worker.name, reason=fault, accounts=worker.names)
-            self._part(worker.accounts if culprit is None else [culprit])
-            if culprit is not None:
-                self._observer.lane_crashed(worker.accounts[culprit].name)
-                verdicts[culprit] = self._crashes.note(culprit, Crash(now, None))
-                verdict = verdicts[culprit]
-                pause_us = verdict.pause_us if isinstance(verdict, Restart) else CRASH_PAUSE_US
-                self._rest([culprit], pause_us)
+            verdicts = self._blame.judge(worker, now)
+            for account_id in verdicts:
+                self._observer.lane_crashed(worker.accounts[account_id].name)
         if worker.reserved or fault:
-            await self._insist(lambda tx: free_lanes_of(tx, worker, verdicts, fault, now))
+            await self._insist(lambda tx: clear_away(tx, service, worker, verdicts, fault, now))
             worker.reserved.clear()
-
-    def _rest(self, account_ids: Iterable[int], pause_us: int) -> None:
-        if pause_us:
-            until_us = self._clock.monotonic_us() + pause_us
-            self._not_before_us.update(dict.fromkeys(account_ids, until_us))
-
-    def _part(self, account_ids: Collection[int]) -> None:
-        """One of these has brought down its worker: from now on each is alone, for a while. The
-        next time it is known which, and it takes nobody with it."""
-        until_us = self._clock.monotonic_us() + CRASH_MEMORY_US
-        self._alone_until_us.update(dict.fromkeys(account_ids, until_us))
-        self._rest(account_ids, CRASH_PAUSE_US)
-
-    def _could_not_start(self, worker: Worker, reason: str) -> None:
-        """Not an account's fault, as far as anybody knows: nothing of it was done yet."""
-        log.error("worker could not be started", worker=worker.name, reason=reason)
-        self._failure, now_us = reason, self._clock.monotonic_us()
-        if now_us >= self._start_not_before_us:  # several that fail together fail once
-            pause_us = min(CRASH_PAUSE_US << min(self._failures, 10), CRASH_PAUSE_LONGEST_US)
-            self._start_not_before_us = now_us + pause_us
-            self._failures += 1
 
     async def _let_end(self) -> None:
         ended = set(self._under_way())
@@ -388,3 +376,7 @@ class Orchestrator(Station):
             log.warning("gave up waiting for workers", workers=len(late))
             self.kill_all()
             await asyncio.wait(late, timeout=LEASE_US / SECOND)
+
+    async def _leave(self) -> None:
+        await self._recruiting.retire(self._journal)
+        await super()._leave()

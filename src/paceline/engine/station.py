@@ -20,6 +20,7 @@ from paceline.core.errors import SchemaMismatch, StoreError
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.bell import Bell, Rings
 from paceline.engine.clock import ClockSteps
+from paceline.engine.hearing import listening, wake
 from paceline.engine.housekeeping import Housekeeping
 from paceline.engine.leases import (
     IDLE_RENEW_EVERY_US,
@@ -61,6 +62,7 @@ class Station(ABC):
     ) -> None:
         self._journal = journal
         self._clock = clock
+        self._providers = providers
         self._station = options
         self._lease = ProcessLease(journal, clock, options.name)
         self._taking = Taking(journal, self._lease)
@@ -170,6 +172,14 @@ class Station(ABC):
 
     async def _join(self) -> None:
         await self._lease.join()
+        if self._station.leads:
+            await self._wake_listeners()
+
+    async def _wake_listeners(self) -> None:
+        """Accounts that are to be open at all times are, from the first moment on."""
+        if await self._journal.read(lambda tx: listening(tx, self._providers)):
+            now = self._clock.now()
+            await self._journal.write(lambda tx: wake(tx, self._providers, now))
 
     def _side_lines(self) -> list[asyncio.Future[None]]:
         """What goes on beside the looking."""

@@ -47,6 +47,8 @@ class Standing(NamedTuple):
     where: str
     """The call that does not return, with its line."""
     stack: str
+    excused: bool = False
+    """Whether it waits for what no account is to blame for."""
 
 
 class Step(NamedTuple):
@@ -144,8 +146,9 @@ def standing_at(loop: asyncio.AbstractEventLoop, thread: int) -> Standing:
     stack = traceback.extract_stack(sys._current_frames().get(thread))
     # Where our own signal has interrupted it is not where it stands.
     frames = list(takewhile(lambda frame: frame.filename != __file__, stack))
-    if any(frame.filename.startswith(_INNOCENT) for frame in frames):
+    excused = any(frame.filename.startswith(_INNOCENT) for frame in frames)
+    if excused:
         account = None
     last = frames[-1] if frames else None
     where = "" if last is None else f"{last.name} ({last.filename}:{last.lineno})"
-    return Standing(account, where, "".join(traceback.format_list(frames)))
+    return Standing(account, where, "".join(traceback.format_list(frames)), excused)
