@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from paceline.core.health import slowed_interval_us
-from paceline.core.instants import Instant
+from paceline.core.instants import WEEK, Instant
 from paceline.core.tables import Throttle
 
 RUNS_HELD = 16
@@ -20,7 +20,14 @@ RUNS_HELD = 16
 RAMPS_KEPT = 8
 """Slow ways back kept per account, likewise; a table of signals hardly has as many."""
 
+THROTTLED_KEPT = 32
+"""Messages kept per account that were throttled and wait; those of longest ago are forgotten."""
+
+FORGOTTEN_US = WEEK
+"""A message that was not throttled for so long is as any other."""
+
 _NONE: Mapping[int, tuple[Instant, str]] = MappingProxyType({})
+_NOBODY: Mapping[int, tuple[int, Instant]] = MappingProxyType({})
 
 
 class Holds(NamedTuple):
@@ -33,6 +40,24 @@ class Holds(NamedTuple):
     """Campaigns that wait, by run: until when, and why."""
     ramps: tuple[tuple[Instant, Throttle], ...] = ()
     """Slow ways back, each from the end of the hold it follows."""
+    throttled: Mapping[int, tuple[int, Instant]] = _NOBODY
+    """How often messages that wait were throttled, by delivery, and when last (``stubborn.py``)."""
+    passed: int = 0
+    """How many messages got through since one of them held others back; counted while any waits."""
+
+    def throttle(self, delivery_id: int, at: Instant, *, alone: bool = False) -> Holds:
+        """These, with a message throttled once more; ``alone`` if that says nothing of others."""
+        counts = {**self.throttled, delivery_id: (self.times_throttled(delivery_id) + 1, at)}
+        kept = sorted(counts.items(), key=lambda entry: entry[1][1])[-THROTTLED_KEPT:]
+        return self._replace(throttled=dict(kept), passed=self.passed if alone else 0)
+
+    def times_throttled(self, delivery_id: int) -> int:
+        return self.throttled[delivery_id][0] if delivery_id in self.throttled else 0
+
+    def let_go(self, delivery_id: int) -> Holds:
+        """These, without a message that waits no longer."""
+        kept = {one: times for one, times in self.throttled.items() if one != delivery_id}
+        return self._replace(throttled=kept)
 
     def newcomers(self, until_at: Instant, reason: str) -> Holds:
         """These, with people held back who were never written to; the longer hold stands."""
@@ -70,13 +95,17 @@ class Holds(NamedTuple):
         runs = {run: held for run, held in self.runs.items() if held[0] > at}
         waiting = self.newcomers_until_at > at
         ramps = tuple([entry for entry in self.ramps if _ends_at(entry) > at])
-        if not (runs or waiting or ramps):
+        since_at = at - FORGOTTEN_US
+        throttled = {one: times for one, times in self.throttled.items() if times[1] > since_at}
+        if not (runs or waiting or ramps or throttled):
             return NO_HOLDS
         return Holds(
             self.newcomers_until_at if waiting else 0,
             self.newcomers_reason if waiting else "",
             runs,
             ramps,
+            throttled,
+            self.passed if throttled else 0,
         )
 
     def not_beyond(self, latest_at: Instant) -> Holds:
@@ -109,6 +138,10 @@ class Holds(NamedTuple):
             raw["runs"] = {str(run): [at, why] for run, (at, why) in self.runs.items()}
         if self.ramps:
             raw["ramps"] = [[at, ramp.to_mapping()] for at, ramp in self.ramps]
+        if self.throttled:
+            raw["throttled"] = {str(one): list(times) for one, times in self.throttled.items()}
+        if self.passed:
+            raw["passed"] = self.passed
         return raw
 
 
@@ -125,6 +158,8 @@ def decoded(raw: Mapping[str, Any]) -> Holds:
         newcomers_reason,
         {int(run): (at, why) for run, (at, why) in raw.get("runs", {}).items()},
         tuple((at, Throttle.from_mapping(ramp)) for at, ramp in raw.get("ramps", ())),
+        {int(one): (count, at) for one, (count, at) in raw.get("throttled", {}).items()},
+        raw.get("passed", 0),
     )
 
 

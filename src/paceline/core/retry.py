@@ -22,6 +22,7 @@ THROTTLE_WAIT_US = 60 * SECOND
 OUTAGE_WAIT_US = 20 * SECOND
 LONGEST_ASKED_US = 30 * DAY
 """What a provider may ask us to wait. Longer is a slip of its clock or of our reading of it."""
+LEAST_RESENDS = 3
 ASK_AFTER_US = (30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 6 * HOUR)
 """When to ask a provider what became of a lost message: its reads may lag behind its writes."""
 
@@ -79,8 +80,10 @@ def consequence(
     policy: Policy,
     now: Instant,
     rule: Rule | None = None,
+    most: int | None = None,
 ) -> Consequence:
-    """What happens after ``outcome`` to a delivery that has used ``retries`` rungs already.
+    """What happens after ``outcome`` to a delivery that has used ``retries`` rungs already, and may
+    use ``most``, where that is said of the message itself.
 
     ``rule`` is what the table of signals says about this answer (``signals.py``); without one, what
     it says by default.
@@ -89,9 +92,10 @@ def consequence(
         return ACCEPTED
     if rule is None:
         rule = DEFAULT_SIGNALS.rule_for("", "", outcome)
-    own = _of_delivery(outcome, retries, setbacks, policy, now)
+    climb = _Ladder(policy, retries, most)
+    own = _of_delivery(outcome, climb, setbacks, policy, now)
     if rule is None or rule.lasts.nothing:
-        return _alone(own, outcome, retries, policy, now)
+        return _alone(own, outcome, climb, now)
     asked_us = _asked_us(outcome) if outcome.kind in _MAY_ASK else None
     if rule.lasts.resumed and (asked_us is None or outcome.kind is not OutcomeKind.BANNED):
         if rule.scope is Scope.CAMPAIGN:
@@ -109,7 +113,7 @@ def consequence(
     )
     if rule.scope is not Scope.ACCOUNT:
         # Those whom the hold does not bind go on; so does this one, when it may be tried again.
-        return held._replace(**_alone(own, outcome, retries, policy, now).fate)
+        return held._replace(**_alone(own, outcome, climb, now).fate)
     if outcome.kind is OutcomeKind.BANNED:
         # Held back as well as cooled down: a person may lift the state, but not the provider's ban.
         return held._replace(account_event="cool_down", account_until_at=until_at)
@@ -117,7 +121,7 @@ def consequence(
 
 
 def _of_delivery(
-    outcome: Outcome, retries: int, setbacks: int, policy: Policy, now: Instant
+    outcome: Outcome, climb: _Ladder, setbacks: int, policy: Policy, now: Instant
 ) -> Consequence:
     """What an outcome makes of its own delivery, by its kind."""
     reason = outcome.reason or str(outcome.kind)
@@ -127,7 +131,7 @@ def _of_delivery(
         case OutcomeKind.BOUNCED:
             return Consequence("bounce", reason=reason, suppresses=True)
         case OutcomeKind.TRANSIENT:
-            return _climb(reason, retries, policy, now, _asked_us(outcome))
+            return climb.next(reason, now, _asked_us(outcome))
         case OutcomeKind.THROTTLED:
             return Consequence("retry", now + _wait_us(outcome, THROTTLE_WAIT_US, setbacks), reason)
         case OutcomeKind.UNAVAILABLE:
@@ -142,16 +146,14 @@ def _of_delivery(
             return Consequence("retry", now, reason)
 
 
-def _alone(
-    own: Consequence, outcome: Outcome, retries: int, policy: Policy, now: Instant
-) -> Consequence:
+def _alone(own: Consequence, outcome: Outcome, climb: _Ladder, now: Instant) -> Consequence:
     """The fate of a delivery whose account is not held back.
 
     One that could be tried again at once would be, for ever and at full speed; so it climbs the
     ladder like anything else that went wrong.
     """
     if outcome.kind in (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED):
-        return _climb(own.reason, retries, policy, now)
+        return climb.next(own.reason, now)
     return own
 
 
@@ -160,9 +162,25 @@ def next_ask_at(lost_at: Instant, now: Instant) -> Instant | None:
     return next((lost_at + wait for wait in ASK_AFTER_US if lost_at + wait > now), None)
 
 
-def retry_delay_us(policy: Policy, retry: int) -> int | None:
-    """The wait before retry number ``retry`` (1 is the first); ``None`` when there is none."""
-    return policy.retry.delay_us(retry) if retry <= policy.retry.retries else None
+def most_retries(policy: Policy, most: int | None) -> int:
+    """How often a message is tried again: as its policy's ladder says, unless it says so itself.
+    Where the ladder has no rungs there is nothing to wait for, and nothing is tried again."""
+    rungs = policy.retry.retries
+    return rungs if most is None or not rungs else most
+
+
+def most_resends(policy: Policy, most: int | None) -> int:
+    """How often a message that was lost on the way is sent again: three times at least, whatever
+    the ladder says, for nothing was wrong with it; unless the message says otherwise."""
+    return max(policy.retry.retries, LEAST_RESENDS) if most is None else most
+
+
+def retry_delay_us(policy: Policy, retry: int, most: int | None = None) -> int | None:
+    """The wait before retry number ``retry`` (1 is the first); ``None`` when there is none. Whoever
+    wants more retries than the ladder has rungs waits on the last one."""
+    if retry > most_retries(policy, most):
+        return None
+    return policy.retry.delay_us(min(retry, policy.retry.retries))
 
 
 def after_retries(retries: int) -> str:
@@ -170,16 +188,23 @@ def after_retries(retries: int) -> str:
     return f"after {retries} {'retry' if retries == 1 else 'retries'}"
 
 
-def _climb(
-    reason: str, retries: int, policy: Policy, now: Instant, asked_us: int | None = None
-) -> Consequence:
-    """One rung up the ladder; no earlier than the provider asks for, where it does."""
-    delay_us = retry_delay_us(policy, retries + 1)
-    if delay_us is None:
-        return Consequence("fail", reason=f"{reason} ({after_retries(retries)})")
-    delay_us = max(delay_us, asked_us or 0)
-    text = f"{reason}; retry {retries + 1} of {policy.retry.retries} in {print_duration(delay_us)}"
-    return Consequence("retry", now + delay_us, text, climbs=True)
+class _Ladder(NamedTuple):
+    """Where on its ladder a delivery is."""
+
+    policy: Policy
+    retries: int
+    most: int | None
+
+    def next(self, reason: str, now: Instant, asked_us: int | None = None) -> Consequence:
+        """One rung up; no earlier than the provider asks for, where it does."""
+        policy, retry, most = self.policy, self.retries + 1, self.most
+        delay_us = retry_delay_us(policy, retry, most)
+        if delay_us is None:
+            return Consequence("fail", reason=f"{reason} ({after_retries(self.retries)})")
+        delay_us = max(delay_us, asked_us or 0)
+        of = most_retries(policy, most)
+        text = f"{reason}; retry {retry} of {of} in {print_duration(delay_us)}"
+        return Consequence("retry", now + delay_us, text, climbs=True)
 
 
 def _wait_us(outcome: Outcome, base_us: int, setbacks: int) -> int:

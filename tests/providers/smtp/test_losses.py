@@ -71,7 +71,7 @@ def test_a_server_that_is_gone(fake: FakeServer) -> None:
         return await driver.send(letter())
 
     outcome = play(fake.settings(), scene)
-    assert (outcome.kind, outcome.code) == (K.TRANSIENT, "connection")
+    assert (outcome.kind, outcome.code) == (K.UNAVAILABLE, "connection")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from imap_tools.errors import (
     MailboxLoginError,
     UnexpectedCommandStatusError,
 )
+from imap_tools.folder import FolderInfo
 
 from paceline.core.errors import InputError, ProviderError, ProviderRefused
 from paceline.core.instants import Instant, from_datetime
@@ -35,6 +36,8 @@ from paceline.providers.mail.incoming import MOST_BYTES
 from paceline.providers.mail.settings import Access
 
 MASK = "(secret)"
+SENT = "\\sent"
+"""What a folder for letters that were sent is marked with."""
 
 _NOT_NOW = re.compile(
     r"\[(?:unavailable|inuse|limit|serverbug|alreadyexists)\]|too many|temporar|try again|later"
@@ -90,6 +93,8 @@ class Connection:
         self._bell.setblocking(False)
         self.idles: bool | None = None
         """Whether the server tells by itself what comes; None as long as it was not asked."""
+        self._knows_uses = False
+        """Whether it can be asked what folders are for."""
 
     # ------------------------------------------------------------------ what a thread asks
 
@@ -125,6 +130,22 @@ class Connection:
                     raw = re.sub(rb"\\(.)", rb"\1", short[1])
                     return Fetched(uid, raw, _came_at(part))
             return None
+
+    def sent_folders(self) -> list[str]:
+        """The folders in which the server says that it keeps what was sent (RFC 6154)."""
+        with self._used() as box:
+            found = _marked(box.folder.list())
+            if not found and self._knows_uses:
+                # Some servers tell what a folder is for only those who ask for it.
+                found = _marked(box.folder.list(b'(SPECIAL-USE) ""'))
+            return found
+
+    def holds(self, folder: str, message_id: str) -> bool:
+        """Whether a letter with this name lies in a folder."""
+        with self._used() as box:
+            self._examined(box, folder)
+            bare = message_id.strip("<>")
+            return bool(box.uids(f'HEADER Message-ID "{bare}"', charset=None))
 
     def wait(self, within_us: int) -> None:
         """Until something comes into the folder that was asked for last, or somebody wakes us."""
@@ -175,7 +196,8 @@ class Connection:
         self._log_in(box)
         # Some servers tell only those they know what they can do.
         typ, told = box.client.capability()
-        self.idles = typ == "OK" and b"IDLE" in (told[-1] or b"").upper().split()
+        known = (told[-1] or b"").upper().split() if typ == "OK" else []
+        self.idles, self._knows_uses = b"IDLE" in known, b"SPECIAL-USE" in known
         return box
 
     def _log_in(self, box: Box) -> None:
@@ -240,6 +262,11 @@ class Connection:
 
     def _masked(self, text: str) -> str:
         return shortened(one_line(text).replace(self._access.password, MASK))
+
+
+def _marked(folders: list[FolderInfo]) -> list[str]:
+    """Those that are there for what was sent."""
+    return [one.name for one in folders if SENT in (flag.lower() for flag in one.flags)]
 
 
 def _words(error: Exception) -> str:

@@ -30,6 +30,7 @@ MOST_REFERENCES = 12
 
 _LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_ID = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]{1,300}>")
 _RE = re.compile(r"re:\s", re.IGNORECASE)
 
 
@@ -149,8 +150,10 @@ def _references(sender: Sender, thread: Thread | None) -> dict[str, str]:
     keys = thread.keys
     if len(keys) > MOST_REFERENCES:
         keys = (keys[0], *keys[1 - MOST_REFERENCES :])
-    ids = [message_id(key, sender) for key in keys]
-    return {"In-Reply-To": ids[-1], "References": headers.in_lines(ids)}
+    ids = [key if key.startswith("<") else message_id(key, sender) for key in keys]
+    # What others call their letters is theirs to say, and not to write headers of ours with.
+    ids = [one for one in ids if _ID.fullmatch(one)]
+    return {"In-Reply-To": ids[-1], "References": headers.in_lines(ids)} if ids else {}
 
 
 def _subject(message: Message) -> str:

@@ -10,24 +10,39 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from paceline.core.instants import SECOND, Instant
+import structlog
+
+from paceline.core.errors import ProviderError
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
 from paceline.providers.answers import refusal, shortened
 from paceline.providers.mail.addresses import domain_of, wire_address
 from paceline.providers.mail.enclosing import files_of
-from paceline.providers.mail.letters import File, Letter, Sender, compose, too_large
+from paceline.providers.mail.letters import File, Letter, Sender, compose, message_id, too_large
 from paceline.providers.shelf import Shelf
 from paceline.providers.smtp.line import Access, Line, Offers, Timing, Trouble
 from paceline.providers.smtp.settings import ABLE, KEY, able
+
+if TYPE_CHECKING:
+    from paceline.providers.mail.sent import SentFolder
 
 IDLE_US = 2 * SECOND
 """After so long a connection is tried before it is used."""
 KEPT_US = 60 * SECOND
 """After so long it is not even tried: many servers have hung up by then."""
 
+ANSWERED_WITHIN_US = 10 * MINUTE
+"""So long a server may take to answer for a letter (RFC 5321, 4.5.3.2.6), and with that to put it
+among what was sent. Before, its absence proves nothing."""
+
 MASK = "(secret)"
+
+UNCLEAR, ABSENT = Found("unclear"), Found("absent")
+
+log = structlog.get_logger("paceline.smtp")
 
 
 class SmtpDriver:
@@ -41,13 +56,17 @@ class SmtpDriver:
         access: Access,
         files: Shelf[File],
         timing: Timing,
+        *,
+        sent: SentFolder | None = None,
     ) -> None:
+        """``sent`` is where its server keeps what was sent, where that can be seen."""
         self._clock = clock
         self._name = name
         self._sender = sender
         self._access = access
         self._files = files
         self._timing = timing
+        self._sent = sent
         self._able = able(access.settings)
         self._path = access.settings.comes_back_to(sender)
         self._secrets = tuple(_spellings(access.settings.username, access.password))
@@ -76,14 +95,29 @@ class SmtpDriver:
         return Uploaded(media.id)
 
     async def find(self, message: Message, since_at: Instant) -> Found:
-        return Found("unclear")
+        """By its own Message-ID, which no other letter bears, among what was sent."""
+        if self._sent is None:
+            return UNCLEAR
+        own_id = message_id(message.key, self._sender)
+        # Looked at before the folder is: how long it takes to answer is no time that has passed.
+        since_us = self._clock.now() - since_at
+        try:
+            kept = await self._sent.look_for(own_id)
+        except ProviderError as error:
+            log.info("could not look for a letter", account=self._name, reason=str(error))
+            return UNCLEAR
+        if kept == "there":
+            return Found("present", own_id)
+        late = since_us >= ANSWERED_WITHIN_US
+        return ABSENT if kept == "not there" and late and self._able.proves_absence else UNCLEAR
 
     async def advise(self) -> list[str]:
         # Loaded only where somebody asks: nothing is sent by it.
         from paceline.providers.mail.dns import advice
 
         domain = domain_of(wire_address(self._sender.address))
-        return await advice(domain, self._access.settings.dkim_selector, domain_of(self._path))
+        told = await advice(domain, self._access.settings.dkim_selector, domain_of(self._path))
+        return told if self._sent is None else [*told, await self._sent.told()]
 
     async def close(self) -> None:
         self._closed = True

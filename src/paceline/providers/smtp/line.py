@@ -31,7 +31,7 @@ from typing import Literal, NamedTuple, cast
 import aiosmtplib
 from aiosmtplib import SMTPAuthenticationError, SMTPException, SMTPResponseException
 
-from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown
+from paceline.core.outcome import Outcome, OutcomeKind, transient, unknown, unreachable
 from paceline.providers.answers import refusal
 from paceline.providers.mail.letters import Letter
 from paceline.providers.mail.replies import Command, Reply, outcome_of
@@ -148,13 +148,13 @@ class Line:
             raise Trouble(_read(Answer(error.code, error.message), step)) from None
         except LOST as error:
             _hang_up(client)
-            raise Trouble(transient(f"no connection: {_told(error)}", "connection")) from None
+            raise Trouble(unreachable(f"no connection: {_told(error)}")) from None
         except BaseException:
             _hang_up(client)
             raise
         transport = client.transport
         if transport is None:
-            raise Trouble(transient("no connection: the server hung up", "connection"))
+            raise Trouble(unreachable("no connection: the server hung up"))
         return cls(Conversation(cast("asyncio.Transport", transport)), _offers(client), timing)
 
     @property

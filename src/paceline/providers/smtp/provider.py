@@ -19,7 +19,9 @@ from paceline.providers.smtp.settings import MOST, SmtpSettings, able, read_sett
 if TYPE_CHECKING:
     import ssl
 
-    from paceline.providers.mail.mailbox import ImapMailboxes
+    from paceline.providers.mail.mailbox import ImapMailboxes, Threads
+    from paceline.providers.mail.sent import SentFolder
+    from paceline.providers.mail.settings import Access as MailboxAccess
     from paceline.providers.smtp.line import Timing
 
 NAME = "smtp"
@@ -40,6 +42,7 @@ class SmtpProvider:
         self._files = new_shelf()
         self._trust: ssl.SSLContext | None = None
         self._mailboxes: ImapMailboxes | None = None
+        self._searches: Threads | None = None
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
@@ -57,8 +60,9 @@ class SmtpProvider:
         access = Access(
             settings, settings.secret(), settings.greeting(sender), self._certificates(settings)
         )
+        timing, sent = self._timing or Timing(), self._sent_folder(settings)
         driver = SmtpDriver(
-            self._clock, account.name, sender, access, self._files, self._timing or Timing()
+            self._clock, account.name, sender, access, self._files, timing, sent=sent
         )
         try:
             await driver.open()
@@ -79,8 +83,7 @@ class SmtpProvider:
         from paceline.providers.mail.mailbox import ImapMailboxes
 
         settings = read_settings(account.settings)
-        trust = None if settings.imap_security == "plain" else self._trusted(settings)
-        access = settings.access(settings.username, settings.secret(), trust)
+        access = self._mailbox_access(settings)
         if self._mailboxes is None:
             self._mailboxes = ImapMailboxes(self._clock)
         return await self._mailboxes.open(account.name, access, settings.ours(account.address))
@@ -90,6 +93,27 @@ class SmtpProvider:
 
         ours = read_settings(account.settings).ours(account.address)
         return read_posted(raw, ours=ours, at=at)
+
+    def _sent_folder(self, settings: SmtpSettings) -> SentFolder | None:
+        """Where an account's letters can be looked for; None where there is nowhere."""
+        if not settings.has_mailbox:
+            return None
+        from paceline.providers.mail.mailbox import Threads
+        from paceline.providers.mail.sent import MOST_SEARCHES, SentFolder
+
+        if self._searches is None:
+            self._searches = Threads(MOST_SEARCHES)
+        try:
+            access = self._mailbox_access(settings)
+        except ProviderRefused:
+            # Whoever reads the mailbox is told what it lacks; letters can be sent all the same.
+            return None
+        return SentFolder(access, settings.sent_folder, self._clock, self._searches)
+
+    def _mailbox_access(self, settings: SmtpSettings) -> MailboxAccess:
+        """``ProviderRefused`` where nobody could get in, because something is missing."""
+        trust = None if settings.imap_security == "plain" else self._trusted(settings)
+        return settings.access(settings.username, settings.secret(), trust)
 
     def _certificates(self, settings: SmtpSettings) -> ssl.SSLContext | None:
         """Whom to trust: read once for all accounts, unless one trusts somebody of its own."""

@@ -35,9 +35,10 @@ ABLE = Capabilities(
     unsubscribes=True,
 )
 """What every account can do. A mail server can be asked nothing about a letter it was given, so
-nothing is found again."""
-MOST = replace(ABLE, returns=True)
-"""What one can do that gives every letter an address of its own to come back to."""
+nothing is found again where it keeps no copy that can be read."""
+MOST = replace(ABLE, returns=True, finds=True, proves_absence=True)
+"""What one can do that gives every letter an address of its own to come back to, and whose server
+keeps all that was sent where it can be looked for."""
 
 Security = Literal["starttls", "tls", "plain"]
 
@@ -130,6 +131,12 @@ class SmtpSettings(MailboxSettings):
     """Under which name the server signs letters; only to see whether its key can be found."""
     helo: _Line = ""
     """What the server is told as our own name; the domain letters are from unless it is another."""
+    sent_folder: _Line = ""
+    """Where the server keeps what was sent, for letters whose answer was lost; unless given, the
+    folder that the server says is for that. Needs ``imap_host``."""
+    sent_complete: StrictBool = False
+    """Whether the server itself puts every letter there that it takes, under the name that we gave
+    it: then one that is not there was never sent."""
     ca_file: _Line = ""
     """A file with the certificate of whoever vouches for the server, besides those known."""
 
@@ -144,6 +151,8 @@ class SmtpSettings(MailboxSettings):
             raise ValueError("username and password go together")
         if self.verp and self.return_path and KEY not in self.return_path:
             raise ValueError(f"with verp, return_path is to have {KEY} in it, before the @")
+        if (self.sent_folder or self.sent_complete) and not self.has_mailbox:
+            raise ValueError("imap_host is missing, which says where what was sent can be seen")
         if not self.verp and KEY in self.return_path:
             raise ValueError(f"return_path has {KEY} in it, which needs verp=true")
         return self
@@ -202,4 +211,6 @@ def read_settings(raw: Mapping[str, Any]) -> SmtpSettings:
 
 
 def able(settings: SmtpSettings) -> Capabilities:
-    return MOST if settings.verp else ABLE
+    finds = settings.has_mailbox
+    proves = finds and settings.sent_complete
+    return replace(ABLE, returns=settings.verp, finds=finds, proves_absence=proves)
