@@ -76,9 +76,9 @@ def _leaves(error: type[Exception]) -> set[type[Exception]]:
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
-        (httpx.ConnectError("x"), K.TRANSIENT),
-        (httpx.ConnectTimeout("x"), K.TRANSIENT),
-        (httpx.PoolTimeout("x"), K.TRANSIENT),
+        (httpx.ConnectError("x"), K.UNAVAILABLE),
+        (httpx.ConnectTimeout("x"), K.UNAVAILABLE),
+        (httpx.PoolTimeout("x"), K.UNAVAILABLE),
         (httpx.ReadError("x"), K.UNKNOWN),
         (httpx.WriteError("x"), K.UNKNOWN),
         (httpx.WriteTimeout("x"), K.UNKNOWN),
@@ -106,7 +106,7 @@ def test_each_failure_by_its_place(
     outcome = play(fake.url, scene)
     assert isinstance(outcome, Outcome) and outcome.kind is kind
     assert type(failure).__name__ in outcome.reason
-    assert outcome.code == ("connection" if kind is K.TRANSIENT else "")
+    assert outcome.code == ("connection" if kind is K.UNAVAILABLE else "")
 
 
 @pytest.mark.parametrize("drops", ["unread", "read", "midway"])
@@ -128,7 +128,7 @@ def test_nobody_there_is_no_doubt() -> None:
         url = "http://{}:{}".format(*free.getsockname())
         outcome = play(url, lambda line: line.deliver("/x"))
     assert isinstance(outcome, Outcome)
-    assert (outcome.kind, outcome.code) == (K.TRANSIENT, "connection")
+    assert (outcome.kind, outcome.code) == (K.UNAVAILABLE, "connection")
 
 
 def test_a_closed_line_writes_nothing(fake: Echo) -> None:

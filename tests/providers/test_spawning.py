@@ -22,7 +22,9 @@ class Stage:
     """A program's text as a worker, and what was heard of it."""
 
     def __init__(self, program: str) -> None:
-        self.workers = ProcessWorkers(os.environ, (sys.executable, "-c", TELL + program))
+        self.workers = ProcessWorkers(
+            os.environ, lambda name: f"{name}\n".encode(), (sys.executable, "-c", TELL + program)
+        )
         self.heard: list[Report] = []
         self._news = asyncio.Event()
 
@@ -68,9 +70,9 @@ def test_what_it_says_is_heard_and_what_it_is_told_arrives() -> None:
     play(
         "import json\n"
         f"tell({JOINED!r})\n"
+        "assert sys.stdin.readline() == 'one worker 1\\n'\n"
         "ids, crashes = json.loads(sys.stdin.readline())\n"
         "assert sys.argv[1:] == ['--accounts', '3,4'], sys.argv\n"
-        "assert os.environ['PACELINE_NAME'] == 'one worker 1'\n"
         "assert os.getsid(0) == os.getpid()\n"
         "tell(json.dumps(['LaneCrash', *crashes[0]]))\n"
         "assert sys.stdin.read() == ''\n"
@@ -122,7 +124,7 @@ def test_nonsense_is_not_heard_and_what_follows_it_is() -> None:
 
 def test_a_program_that_is_not_there_cannot_be_started(tmp_path: Path) -> None:
     async def scene() -> None:
-        workers = ProcessWorkers(os.environ, (str(tmp_path / "none"),))
+        workers = ProcessWorkers(os.environ, str.encode, (str(tmp_path / "none"),))
         with pytest.raises(OSError):
             await workers.start("one", [1], lambda report: None)
 

@@ -18,7 +18,7 @@ import httpx
 
 from paceline.core.errors import ProviderError
 from paceline.core.instants import Instant
-from paceline.core.outcome import Outcome, transient, unknown
+from paceline.core.outcome import Outcome, transient, unknown, unreachable
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
 from paceline.providers.answers import Answer, shortened
 
@@ -99,9 +99,7 @@ class Line:
         try:
             return await self.call("POST", path, **what)
         except NOTHING_WRITTEN as error:
-            return transient(
-                self.masked(f"no connection to {self.whom}: {told(error)}"), "connection"
-            )
+            return unreachable(self.masked(f"no connection to {self.whom}: {told(error)}"))
         except LOST as error:
             return unknown(self.masked(f"{self.whom}'s answer was lost: {told(error)}"))
 

@@ -10,7 +10,8 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
@@ -112,6 +113,21 @@ def secret_in(
 
 def read_options(model: type[M], raw: Mapping[str, Any], whose: str, needed: Sequence[str]) -> M:
     """The settings, or an ``InputError`` that names the first bad key."""
+    # Asked for with every report about an account, and always the same. What is equal need not be
+    # alike: 1 is True.
+    given = tuple((key, type(value), value) for key, value in raw.items())
+    try:
+        hash(given)
+    except TypeError:
+        return _read(model, given, whose, tuple(needed))
+    # The model is what is asked for, whatever the cache is said to hold.
+    return cast("M", _remembered(model, given, whose, tuple(needed)))
+
+
+def _read(
+    model: type[M], given: tuple[tuple[str, type, Any], ...], whose: str, needed: tuple[str, ...]
+) -> M:
+    raw = {key: value for key, _, value in given}
     for key in raw:
         if key not in model.model_fields:
             meant = did_you_mean(key, model.model_fields)
@@ -122,8 +138,11 @@ def read_options(model: type[M], raw: Mapping[str, Any], whose: str, needed: Seq
                 f"{whose} needs this setting", key=key, hint=f"Give it with --option {key}=…"
             )
     try:
-        return model.model_validate(dict(raw))
+        return model.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         reason = first["msg"].removeprefix("Value error, ")
         raise InputError(reason, key=str(first["loc"][0]) if first["loc"] else None) from None
+
+
+_remembered = lru_cache(maxsize=256)(_read)

@@ -1,8 +1,9 @@
 """Workers as processes of the operating system: our end of the pipes to each of them.
 
-A worker inherits our surroundings and our standard error, so that its log goes where ours goes;
-what could be a secret is never on its command line. It is a session of its own: Ctrl-C is for us,
-and we decide what becomes of it. When its standard input ends, however we ended, so does it.
+A worker inherits our surroundings and our standard error, so that its log goes where ours goes. Its
+settings are the first line that it is told: what could be a secret is never on its command line. It
+is a session of its own: Ctrl-C is for us, and we decide what becomes of it. When its standard input
+ends, however we ended, so does it: no other process has an end of that pipe.
 """
 
 from __future__ import annotations
@@ -29,8 +30,15 @@ Hear = Callable[[Report], None]
 class ProcessWorkers:
     """Starts workers, and can end all of them at once."""
 
-    def __init__(self, environ: Mapping[str, str], command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        greet: Callable[[str], bytes],
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        """``greet`` is the first line that a worker of this name is told."""
         self._environ = environ
+        self._greet = greet
         self._command = command
         self._running: set[ProcessWorker] = set()
 
@@ -41,12 +49,13 @@ class ProcessWorkers:
             ",".join(map(str, account_ids)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**self._environ, "PACELINE_NAME": name},
+            env=self._environ,
             start_new_session=True,
             limit=LONGEST_LINE,
         )
         worker = ProcessWorker(process, name, hear, self._running.discard)
         self._running.add(worker)
+        worker.tell(self._greet(name))
         return worker
 
     def kill_all(self) -> None:
@@ -75,11 +84,14 @@ class ProcessWorker:
         return self._process.pid
 
     def assign(self, assignment: Assignment) -> None:
+        self.tell(write_assignment(assignment))
+
+    def tell(self, line: bytes) -> None:
         stdin = self._process.stdin
         if stdin is None or stdin.is_closing():
             return
         try:
-            stdin.write(write_assignment(assignment))
+            stdin.write(line)
         except (OSError, RuntimeError) as error:
             # It has just ended; whoever waits for its end will know.
             log.debug("the worker could not be told", worker=self._name, error=repr(error))

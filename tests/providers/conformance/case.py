@@ -45,7 +45,7 @@ class Loss(NamedTuple):
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("nobody there", OutcomeKind.TRANSIENT, takes=False),
+        Loss("nobody there", OutcomeKind.UNAVAILABLE, takes=False),
         Loss("reset while writing", OutcomeKind.UNKNOWN, takes=False),
         Loss("hung up, taken", OutcomeKind.UNKNOWN, takes=True),
         Loss("hung up, not taken", OutcomeKind.UNKNOWN, takes=False),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.core.errors import InputError
-from paceline.engine.ports import AccountNews, Inbound, Receipt, Webhooks
+from paceline.engine.ports import Accepted, AccountNews, Inbound, Receipt, Typing, Webhooks
 from tests.providers.conformance.case import Case, Proof, Reports, Sample
 from tests.providers.conformance.cases import CASES
 
@@ -144,7 +144,7 @@ def parses(webhooks: Webhooks, settings: Any, body: bytes) -> None:
         assert str(error)
         return
     for one in news:
-        assert isinstance(one, Inbound | Receipt | AccountNews)
+        assert isinstance(one, Inbound | Accepted | Receipt | AccountNews | Typing)
         assert isinstance(one.at, int) and one.at >= 0
 
 

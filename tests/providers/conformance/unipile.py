@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import parse_instant
 from paceline.engine.clock import SystemClock
-from paceline.engine.ports import AccountNews, Inbound, Message, Receipt
+from paceline.engine.ports import Accepted, AccountNews, Inbound, Message, Receipt
 from paceline.providers.unipile import UnipileProvider
 from paceline.providers.unipile.errors import BY_STATUS, ERRORS, TABLE
 from tests.providers.conformance.case import Case, Proof, Reports, Sample, Seen
@@ -144,7 +145,27 @@ SAMPLES = (
     Sample(
         "a picture",
         chat(message=None, attachments=[{"id": "2-M", "type": "img", "mimetype": "image/jpeg"}]),
-        [IN._replace(text="", kind="img")],
+        [IN._replace(text="", kind="img", files=(Enclosed(mime="image/jpeg", handle="2-M"),))],
+    ),
+    Sample(
+        "two files, spelled the other way",
+        chat(
+            attachments=[
+                {"attachment_id": "3-A", "attachment_type": "file", "attachment_name": "a.pdf",
+                 "attachment_mimetype": "application/pdf", "attachment_size": 2048},
+                {"attachment_id": "3-B", "attachment_type": "audio", "duration": 12.4},
+                "no file at all",
+            ],
+        ),
+        [
+            IN._replace(
+                kind="file",
+                files=(
+                    Enclosed("a.pdf", "application/pdf", 2048, handle="3-A"),
+                    Enclosed(seconds=12, handle="3-B"),
+                ),
+            )
+        ],
     ),
     Sample(
         "in a group",
@@ -174,6 +195,20 @@ SAMPLES = (
                 sender="mailer-daemon@example.com", subject="Re: A word",
             )
         ],
+    ),
+    Sample(
+        "an invitation is accepted",
+        {
+            "event": "new_relation",
+            "account_id": LINKEDIN,
+            "account_type": "LINKEDIN",
+            "webhook_name": "Paceline",
+            "user_full_name": "Anna",
+            "user_provider_id": ANNA,
+            "user_public_identifier": "anna-muster",
+            "user_profile_url": "https://www.linkedin.com/in/anna-muster/",
+        },
+        [Accepted((ANNA, "anna-muster"), 0)],
     ),
     Sample("it is well", status("OK"), [AccountNews("ready", "", 0)]),
     Sample(
@@ -207,7 +242,7 @@ NOTHING = (
     mail("mail_moved"),
     status("OK", "another"),
     status("BRAND_NEW"),
-    {"event": "new_relation", "account_id": LINKEDIN, "user_provider_id": ANNA},
+    {"event": "new_relation", "account_id": LINKEDIN, "user_full_name": "Anna"},
 )
 
 REPORTS = Reports(

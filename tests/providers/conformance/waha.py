@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import parse_instant
 from paceline.core.model import Part
 from paceline.core.outcome import OutcomeKind
 from paceline.engine.clock import SystemClock
-from paceline.engine.ports import AccountNews, Inbound, Message, Receipt
+from paceline.engine.ports import AccountNews, Inbound, Message, Receipt, Typing
 from paceline.providers.answers import segment
 from paceline.providers.waha import WahaProvider
 from paceline.providers.waha.errors import BY_STATUS, ERRORS
@@ -199,7 +200,48 @@ SAMPLES = (
             CHAT, hasMedia=True, body="Look",
             media={"url": "http://localhost/x.jpg", "mimetype": "image/jpeg", "filename": None},
         )),
-        [IN._replace(text="Look", kind="image")],
+        [
+            IN._replace(
+                text="Look", kind="image",
+                files=(Enclosed(mime="image/jpeg", handle="http://localhost/x.jpg"),),
+            )
+        ],
+    ),
+    Sample(
+        "a voice, that the engine knows more of",
+        report("message", said_by(
+            CHAT, hasMedia=True, body="",
+            media={"url": "http://localhost/v.oga", "mimetype": "audio/ogg; codecs=opus"},
+            _data={"message": {"audioMessage": {"seconds": 12, "fileLength": "30000"}}},
+        )),
+        [
+            IN._replace(
+                text="", kind="audio",
+                files=(Enclosed("", "audio/ogg", 30_000, 12, "http://localhost/v.oga"),),
+            )
+        ],
+    ),
+    Sample(
+        "somebody types",
+        report("presence.update", {
+            "id": CHAT, "presences": [{"participant": CHAT, "lastKnownPresence": "typing"}],
+        }),
+        [Typing(PHONE, AT)],
+    ),
+    Sample(
+        "somebody speaks",
+        report("presence.update", {"id": CHAT, "presences": [{"lastKnownPresence": "recording"}]}),
+        [Typing(PHONE, AT)],
+    ),
+    Sample(
+        "somebody types in a group",
+        report("presence.update", {"id": GROUP, "presences": [{"lastKnownPresence": "typing"}]}),
+        [],
+    ),
+    Sample(
+        "somebody is there, and says nothing",
+        report("presence.update", {"id": CHAT, "presences": [{"lastKnownPresence": "online"}, 7]}),
+        [],
     ),
     Sample(
         "our own, echoed",

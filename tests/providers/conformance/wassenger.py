@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import parse_instant
 from paceline.core.model import Part
 from paceline.engine.clock import SystemClock
@@ -139,9 +140,31 @@ SAMPLES = (
         "a picture",
         _flat(
             "message:in:new", type="image", fromNumber=PHONE, chat={"id": "4915112345678@c.us"},
-            media={"id": "x", "caption": "Look"},
+            media={"id": "x", "caption": "Look", "mime": "image/jpeg", "size": 7},
         ),
-        [IN._replace(text="Look", kind="image")],
+        [
+            IN._replace(
+                text="Look", kind="image", files=(Enclosed("", "image/jpeg", 7, handle="x"),)
+            )
+        ],
+    ),
+    Sample(
+        "a voice",
+        _flat(
+            "message:in:new", type="audio", fromNumber=PHONE, chat={"id": "4915112345678@c.us"},
+            media={
+                "id": "x", "mime": "audio/ogg; codecs=opus", "size": 30_000, "duration": "12",
+                "links": {"download": "/v1/chat/1/files/x/download"},
+            },
+        ),
+        [
+            IN._replace(
+                text="", kind="audio",
+                files=(
+                    Enclosed("", "audio/ogg", 30_000, 12, "/v1/chat/1/files/x/download"),
+                ),
+            )
+        ],
     ),
     Sample(
         "our own, echoed",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import parse_instant
 from paceline.core.model import Part
 from paceline.engine.clock import SystemClock
@@ -154,13 +155,33 @@ SAMPLES = (
     Sample(
         "a picture",
         came(type="image", text="Look", data="https://live-mt-server.wati.io/api/file/x.jpg"),
-        [IN._replace(text="Look", kind="image")],
+        [
+            IN._replace(
+                text="Look",
+                kind="image",
+                files=(
+                    Enclosed(
+                        "x.jpg",
+                        "image/jpeg",
+                        handle="https://live-mt-server.wati.io/api/file/x.jpg",
+                    ),
+                ),
+            )
+        ],
     ),
     Sample("a voice", came(type="voice", text=None), [IN._replace(text="", kind="voice")]),
     Sample(
         "a document",
         came(type="document", text="data/documents/offer.pdf"),
-        [IN._replace(text="", kind="document")],
+        [
+            IN._replace(
+                text="",
+                kind="document",
+                files=(
+                    Enclosed("offer.pdf", "application/pdf", handle="data/documents/offer.pdf"),
+                ),
+            )
+        ],
     ),
     Sample(
         "the button of a template",

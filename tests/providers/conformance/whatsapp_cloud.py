@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import parse_instant
 from paceline.core.model import Part
 from paceline.engine.clock import SystemClock
@@ -134,12 +135,26 @@ SAMPLES = (
     Sample(
         "a picture",
         said("image", image={"id": "1", "mime_type": "image/jpeg", "caption": "Look"}),
-        [IN._replace(text="Look", kind="image")],
+        [IN._replace(text="Look", kind="image", files=(Enclosed(mime="image/jpeg", handle="1"),))],
     ),
     Sample(
         "a voice",
         said("audio", audio={"id": "1", "voice": True}),
-        [IN._replace(text="", kind="audio")],
+        [IN._replace(text="", kind="audio", files=(Enclosed(handle="1"),))],
+    ),
+    Sample(
+        "a document",
+        said(
+            "document",
+            document={"id": "7", "mime_type": "application/pdf", "filename": "offer.pdf"},
+        ),
+        [
+            IN._replace(
+                text="",
+                kind="document",
+                files=(Enclosed("offer.pdf", "application/pdf", handle="7"),),
+            )
+        ],
     ),
     Sample(
         "the button of a template",

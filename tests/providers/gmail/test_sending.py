@@ -172,4 +172,4 @@ def test_no_connection_is_no_doubt() -> None:
             await driver.close()
 
     outcome = asyncio.run(scene())
-    assert (outcome.kind, outcome.code) == (K.TRANSIENT, "connection")
+    assert (outcome.kind, outcome.code) == (K.UNAVAILABLE, "connection")

@@ -61,7 +61,7 @@ def test_no_connection_is_no_doubt() -> None:
             await driver.close()
 
     outcome = asyncio.run(scene())
-    assert (outcome.kind, outcome.code) == (OutcomeKind.TRANSIENT, "connection")
+    assert (outcome.kind, outcome.code) == (OutcomeKind.UNAVAILABLE, "connection")
 
 
 def test_no_connection_in_time_is_no_doubt(fake: FakeUnipile) -> None:
@@ -84,7 +84,7 @@ def test_no_connection_in_time_is_no_doubt(fake: FakeUnipile) -> None:
         finally:
             for one in waiting:
                 one.close()
-    assert (outcome.kind, outcome.code) == (OutcomeKind.TRANSIENT, "connection")
+    assert (outcome.kind, outcome.code) == (OutcomeKind.UNAVAILABLE, "connection")
 
 
 def test_a_call_that_is_called_off_ends(fake: FakeUnipile) -> None:

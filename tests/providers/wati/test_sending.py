@@ -65,6 +65,7 @@ def test_somebody_who_hides_their_number_can_be_answered(fake: FakeWati) -> None
     assert send(fake, message(BSUID)).kind is K.ACCEPTED
     assert send(fake, template()._replace(target=BSUID)).kind is K.ACCEPTED
     assert [one["to"] for one in fake.messages] == [BSUID, BSUID]
+    assert BSUID not in fake.sends()[0].path, "the older call knows numbers alone"
 
 
 def test_several_numbers_are_told_apart(fake: FakeWati) -> None:

@@ -76,9 +76,9 @@ def main() -> None:
     wish = json.loads(session.read_text() or "{}") if session.exists() else {}
     wish["sink"] = sink.fileno()
 
-    def make(tell: Tell) -> OtherEnd:
+    def make(tell: Tell) -> host.Calls:
         host.settle_in(session)
-        return OtherEnd(tell, wish)
+        return host.kept(session, tell, lambda told: OtherEnd(told, wish))
 
     if wish.get("silent"):
         NEVER.wait()

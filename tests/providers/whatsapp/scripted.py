@@ -133,6 +133,12 @@ class ScriptedWire:
         self.world.sent.append((jid, draft))
         return answer
 
+    async def confirm(self, mark: str) -> None:
+        await self._answer("confirm", mark, None)
+
+    async def be_online(self) -> None:
+        await self._answer("online", None, None)
+
     async def _answer(self, call: str, what: Any, usual: Any) -> Any:
         if self.over.is_set() or not self.connected:
             raise WireLost("its process has ended", handed_over=False)

@@ -11,6 +11,7 @@ from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.model import Part, Target
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House, NewAccount
+from paceline.engine.commands.standing import REPORTED
 from paceline.providers.registry import Registry
 from paceline.providers.whatsapp import provider as providers
 from paceline.providers.whatsapp.errors import BANS, LOGOUTS
@@ -84,7 +85,8 @@ def test_a_ban_cools_the_account_down_for_as_long_as_it_lasts(world: PairedWorld
         banned_at = world.clock.now()
         await world.until(lambda: world.account_now().state == "cooling_down")
         account = world.account_now()
-        assert account.state_reason.startswith("banned by WhatsApp: sent to too many people")
+        told = f"{REPORTED}banned by WhatsApp: sent to too many people"
+        assert account.state_reason.startswith(told)
         assert account.state_until_at is not None
         assert abs(account.state_until_at - banned_at - HOUR) <= 2 * SECOND
         assert len(world.whatsapp.sent) == 4
@@ -105,7 +107,7 @@ def test_a_logout_suspends_the_account_with_its_reason(world: PairedWorld) -> No
         await world.until(lambda: len(world.whatsapp.sent) == 4)
         world.whatsapp.say(Standing("logged_out", LOGOUTS[2], "logged-out"))
         await world.until(lambda: world.account_now().state == "suspended")
-        reason = "logged out: the device was removed on the phone; pair it again with: "
+        reason = f"{REPORTED}logged out: the device was removed on the phone; pair it again with: "
         assert world.account_now().state_reason == reason + "paceline account pair ann"
         await world.wait(HOUR)
         assert world.counts() == {"sent": 4, "ready": 6}

@@ -2,17 +2,20 @@
 
 import ctypes
 import importlib
+import json
 import logging
 from typing import Any
 
 import pytest
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import MILLISECOND, SECOND
 from paceline.providers.whatsapp import tidings
 from paceline.providers.whatsapp.process import read_event
 from paceline.providers.whatsapp.wire import (
     Acknowledged,
     Came,
+    Composing,
     GroupChanged,
     PairingOver,
     QrCode,
@@ -32,7 +35,7 @@ def test_no_event_is_subscribed_to_that_may_be_empty(phone: Account, proto: Any)
     assert not subscribed & empty
     assert subscribed == {
         "Connected", "Disconnected", "ConnectFailure", "StreamError", "LoggedOut", "TemporaryBan",
-        "PairStatus", "Message", "Receipt", "JoinedGroup", "GroupInfoEvent",
+        "PairStatus", "Message", "Receipt", "ChatPresence", "JoinedGroup", "GroupInfoEvent",
     }  # fmt: skip
 
 
@@ -202,7 +205,7 @@ def test_kinds_and_captions(phone: Account, proto: Any, content: Any) -> None:
         (content.Message(documentMessage=content.DocumentMessage(caption="x")), "document", "x"),
         (content.Message(audioMessage=content.AudioMessage(seconds=3)), "audio", ""),
         (content.Message(stickerMessage=content.StickerMessage(width=3)), "sticker", ""),
-        (content.Message(reactionMessage=content.ReactionMessage(text="👍")), "reaction", "👍"),
+        (content.Message(audioMessage=content.AudioMessage(seconds=3, PTT=True)), "voice", ""),
         (content.Message(locationMessage=content.LocationMessage(name="x")), "location", "x"),
         (content.Message(contactMessage=content.ContactMessage(vcard="x")), "contact", ""),
     ]
@@ -212,6 +215,45 @@ def test_kinds_and_captions(phone: Account, proto: Any, content: Any) -> None:
         assert (event.kind, event.text) == (kind, text)
     edited = phone.happens(came(proto, content.Message(conversation="x"), edit=True))[0]
     assert isinstance(edited, Came) and edited.kind == "edit"
+
+
+def test_a_file_is_told_with_all_that_is_needed_to_fetch_it(
+    phone: Account, proto: Any, content: Any
+) -> None:
+    voice = content.AudioMessage(
+        seconds=12, PTT=True, mimetype="audio/ogg; codecs=opus", fileLength=30_000,
+        directPath="/v/1", mediaKey=b"k", fileSHA256=b"s", fileEncSHA256=b"e",
+    )  # fmt: skip
+    offer = content.DocumentMessage(title="offer", fileName="offer.pdf", mimetype="application/pdf")
+    (spoken,) = phone.happens(came(proto, content.Message(audioMessage=voice)))
+    (sent,) = phone.happens(came(proto, content.Message(documentMessage=offer)))
+    assert isinstance(spoken, Came) and isinstance(sent, Came)
+    (file,) = spoken.files
+    assert (file.mime, file.size, file.seconds) == ("audio/ogg", 30_000, 12)
+    assert json.loads(file.handle) == {
+        "path": "/v/1", "key": "aw==", "sha256": "cw==", "encrypted_sha256": "ZQ==",
+    }  # fmt: skip
+    assert (sent.text, sent.files) == ("", (Enclosed("offer.pdf", "application/pdf"),))
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "more"),
+    [
+        (True, "COMPOSING", {}),
+        (False, "PAUSED", {}),
+        (False, "COMPOSING", {"IsGroup": True}),
+        (False, "COMPOSING", {"IsFromMe": True}),
+    ],
+)
+def test_who_is_typing(
+    phone: Account, proto: Any, told: bool, state: str, more: dict[str, bool]
+) -> None:
+    event = proto.ChatPresence(
+        MessageSource=source(proto, **more),
+        State=proto.ChatPresence.ChatPresence.Value(state),
+        Media=proto.ChatPresence.TEXT,
+    )
+    assert phone.happens(event) == ([Composing(ANNA)] if told else [])
 
 
 def test_a_message_in_a_group(phone: Account, proto: Any, content: Any) -> None:
@@ -253,8 +295,10 @@ def test_what_is_no_message_is_not_told(phone: Account, proto: Any, content: Any
     keys = content.Message(
         senderKeyDistributionMessage=content.SenderKeyDistributionMessage(groupID="x")
     )
+    thumb = content.Message(reactionMessage=content.ReactionMessage(text="👍"))
     said = content.Message(conversation="Hello")
     assert phone.happens(came(proto, keys)) == []
+    assert phone.happens(came(proto, thumb)) == []
     assert phone.happens(came(proto, said, Chat=jid(proto, "status", "broadcast"))) == []
     assert phone.happens(came(proto, said, Chat=jid(proto, "1203", "newsletter"))) == []
 

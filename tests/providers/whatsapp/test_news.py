@@ -1,24 +1,27 @@
 """What comes in: told to whoever listens, in order, and never waited for."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import HOUR
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import AccountNews, Inbound, News, Receipt
+from paceline.engine.ports import AccountNews, Inbound, Receipt
 from paceline.providers.whatsapp.driver import WhatsAppDriver
 from paceline.providers.whatsapp.errors import BANS
 from paceline.providers.whatsapp.news import Mailbox, news_of
 from paceline.providers.whatsapp.wire import (
     Acknowledged,
     Came,
+    Composing,
     Dropped,
     GroupChanged,
     PairingOver,
     QrCode,
     Standing,
+    WireLost,
 )
 from paceline.sim.loop import run_virtual
 from tests.providers.whatsapp.scripted import FAMILY, OWN, READY
@@ -29,10 +32,6 @@ HELLO = Came("3EB0A", ANNA, ANNA, "Hello", "text", START + 7)
 
 def came(number: int) -> Came:
     return HELLO._replace(id=f"3EB0{number}")
-
-
-async def take(listening: AsyncIterator[News], count: int) -> list[News]:
-    return [await anext(listening) for _ in range(count)]
 
 
 def test_what_came_in_is_told_as_it_is() -> None:
@@ -76,62 +75,124 @@ def test_the_rest_is_nobody_elses_affair(event: GroupChanged | QrCode | PairingO
 
 def test_a_listener_hears_everything_in_order(scene: Stage) -> None:
     async def listen(driver: WhatsAppDriver) -> None:
-        listening = driver.listen()
-        assert await take(listening, 1) == [AccountNews("ready", OWN, START)]
+        assert (await driver.listen()).news == [AccountNews("ready", OWN, START)]
         scene.whatsapp.say(HELLO)
         scene.whatsapp.say(Standing("offline"))
         scene.whatsapp.say(Acknowledged(("a",), "delivered", START))
-        told = await take(listening, 3)
-        assert [type(news).__name__ for news in told] == ["Inbound", "AccountNews", "Receipt"]
-        waiting = asyncio.ensure_future(take(listening, 1))
+        scene.whatsapp.say(Composing(ANNA))
+        told = (await driver.listen()).news
+        names = ["Inbound", "AccountNews", "Receipt", "Typing"]
+        assert [type(news).__name__ for news in told] == names
+        waiting = asyncio.ensure_future(driver.listen())
         await asyncio.wait({waiting}, timeout=1)
         assert not waiting.done()
         scene.whatsapp.say(came(2))
-        assert await waiting == news_of(came(2), START)
+        assert (await waiting).news == news_of(came(2), START)
+
+    scene.play(listen)
+
+
+def test_what_was_written_down_is_confirmed(scene: Stage) -> None:
+    async def listen(driver: WhatsAppDriver) -> None:
+        for number in (1, 2):
+            scene.whatsapp.say(came(number)._replace(mark=f"ab:{number}"))
+        heard = await driver.listen()
+        assert [type(one).__name__ for one in heard.news] == ["AccountNews", "Inbound", "Inbound"]
+        assert heard.mark == "ab:2"
+        await driver.confirm(heard.mark)
+        assert scene.whatsapp.called("confirm") == ["ab:2"]
+        scene.whatsapp.wires[-1].over.set()
+        await driver.confirm("ab:3")
+        scene.whatsapp.say(Acknowledged(("a",), "read", START))
+        assert (await driver.listen()).mark == "", "receipts need not be"
 
     scene.play(listen)
 
 
 def test_listening_ends_when_the_account_is_closed(scene: Stage) -> None:
-    async def listen(driver: WhatsAppDriver) -> list[News]:
-        listening = driver.listen()
-        heard = await take(listening, 1)
-        scene.whatsapp.say(HELLO)
-        await driver.close()
-        return heard + [news async for news in listening]
-
-    assert [type(news).__name__ for news in scene.play(listen)] == ["AccountNews", "Inbound"]
-
-
-def test_what_nobody_listens_to_is_not_kept(scene: Stage) -> None:
     async def listen(driver: WhatsAppDriver) -> None:
-        scene.whatsapp.say(HELLO)
-        scene.whatsapp.say(Dropped(9))
-        listening = driver.listen()
-        await take(listening, 1)
-        scene.whatsapp.say(came(2))
-        assert await take(listening, 1) == news_of(came(2), START)
+        await driver.listen()
+        listening = asyncio.ensure_future(driver.listen())
+        await asyncio.sleep(0)
+        await driver.close()
+        assert (await listening).news == []
+        with pytest.raises(ProviderError, match="closed"):
+            await driver.listen()
 
     scene.play(listen)
 
 
-def test_who_does_not_keep_up_loses_the_oldest_and_is_told() -> None:
+def test_a_connection_that_has_ended_is_made_anew_for_whoever_listens(scene: Stage) -> None:
+    async def listen(driver: WhatsAppDriver) -> None:
+        await driver.listen()
+        scene.whatsapp.wires[-1].crash()
+        (news,) = (await driver.listen()).news
+        assert isinstance(news, AccountNews) and news.state == "offline"
+        (news,) = (await driver.listen()).news
+        assert isinstance(news, AccountNews) and news.state == "ready"
+        assert len(scene.whatsapp.wires) == 2
+        scene.whatsapp.connects.append(WireLost("no network", handed_over=False))
+        scene.whatsapp.wires[-1].crash()
+        await driver.listen()
+        with pytest.raises(ProviderError, match="no network"):
+            await driver.listen()
+        (news,) = (await driver.listen()).news
+        assert isinstance(news, AccountNews) and news.state == "ready"
+
+    scene.play(listen)
+
+
+@pytest.mark.parametrize("state", ["logged_out", "replaced", "outdated", "banned"])
+def test_an_account_that_somebody_has_to_see_to_is_not_tried_again(
+    scene: Stage, state: Any
+) -> None:
+    async def listen(driver: WhatsAppDriver) -> None:
+        await driver.listen()
+        scene.whatsapp.say(Standing(state))
+        (news,) = (await driver.listen()).news
+        assert isinstance(news, AccountNews) and news.state == "refused"
+        for _ in range(2):
+            with pytest.raises(ProviderRefused):
+                await driver.listen()
+        assert len(scene.whatsapp.wires) == 1
+
+    scene.play(listen)
+
+
+def test_only_what_has_to_be_confirmed_is_kept_for_whoever_listens_later(scene: Stage) -> None:
+    async def listen(driver: WhatsAppDriver) -> None:
+        scene.whatsapp.say(Acknowledged(("a",), "read", START))
+        scene.whatsapp.say(Dropped(9))
+        scene.whatsapp.say(came(1)._replace(mark="ab:1"))
+        heard = await driver.listen()
+        assert [type(one).__name__ for one in heard.news] == ["AccountNews", "Inbound"]
+
+    scene.play(listen)
+
+
+def test_who_does_not_keep_up_loses_the_oldest_receipts_and_no_message() -> None:
     async def listen() -> None:
         mailbox = Mailbox(LoopClock(START), "team", most=3)
-        listening = aiter(mailbox)
         mailbox.put(READY)
-        await take(listening, 1)
+        await mailbox.take()
         for number in range(8):
-            mailbox.put(came(number))
+            mailbox.put(Acknowledged((f"r{number}",), "read", START))
+            mailbox.put(came(number)._replace(mark=f"ab:{number}"))
         mailbox.put(Dropped(4))
-        told = await take(listening, 4)
-        assert told[0] == AccountNews(
-            "ready", "9 reports were dropped: they came faster than they were taken", START
-        )
-        assert [news.provider_id for news in told[1:] if isinstance(news, Inbound)] == [
-            "3EB05", "3EB06", "3EB07",
-        ]  # fmt: skip
+        told = (await mailbox.take()).news
+        assert [one.provider_id for one in told if isinstance(one, Receipt)] == ["r5", "r6", "r7"]
+        assert len([one for one in told if isinstance(one, Inbound)]) == 8
         mailbox.put(came(8))
-        assert await take(listening, 1) == news_of(came(8), START), "what is told is told once"
+        assert (await mailbox.take()).news == news_of(came(8), START), "what is told is told once"
 
     run_virtual(listen(), start_at=START)
+
+
+def test_whoever_wants_to_know_who_types_is_shown_as_online(scene: Stage) -> None:
+    async def listen(driver: WhatsAppDriver) -> int:
+        return len(scene.whatsapp.called("online"))
+
+    assert scene.play(listen) == 0
+    assert scene.play(listen, online=True) == 1
+    scene.whatsapp.fails("online", "can't send presence without PushName set")
+    assert scene.play(listen, online=True) == 2, "and is paired all the same"

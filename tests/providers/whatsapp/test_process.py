@@ -20,6 +20,7 @@ from paceline.providers.whatsapp import process as processes
 from paceline.providers.whatsapp.process import ProcessWire, read_event, surroundings
 from paceline.providers.whatsapp.wire import (
     Acknowledged,
+    Came,
     Draft,
     LibraryError,
     QrCode,
@@ -235,7 +236,8 @@ def test_nobody_else_can_read_a_session(session: Path) -> None:
 
     play(session, scene)
     kept = {path.name: stat.S_IMODE(path.stat().st_mode) for path in session.parent.iterdir()}
-    assert kept == {"team.session": 0o600, "team.session.lock": 0o600}
+    assert {"team.session", "team.session.lock", "team.session.inbox"} <= kept.keys()
+    assert set(kept.values()) == {0o600}
 
 
 def test_the_folder_is_made_for_us_alone(session: Path) -> None:
@@ -272,6 +274,37 @@ def test_a_flood_of_reports_holds_up_nothing(session: Path) -> None:
         assert await line.send("hello") == "3EB0 hello"
 
     play(session, scene)
+
+
+def test_a_message_survives_whoever_is_killed_until_it_was_confirmed(session: Path) -> None:
+    said = {"event": "came", "id": "3EB0A", "chat": ANNA, "sender": ANNA, "text": "Hello",
+            "kind": "text", "at": 1, "from_us": False, "group": False}  # fmt: skip
+    wish(session, tells=[{"event": "standing", "state": "ready"}, said])
+
+    def heard(line: Line) -> list[Came]:
+        return [one for one in line.told if isinstance(one, Came)]
+
+    async def killed(line: Line) -> None:
+        await line.until(lambda: bool(heard(line)))
+        line.wire.abort()
+
+    async def confirmed(line: Line) -> None:
+        # What was told the last time, and what the library says once more.
+        await line.until(lambda: len(heard(line)) == 2)
+        first, again = heard(line)
+        assert first.mark != again.mark and first._replace(mark="") == again._replace(mark="")
+        assert (first.chat, first.text) == ("+4915187654321", "Hello")
+        await line.wire.confirm(again.mark)
+
+    async def quiet(line: Line) -> None:
+        await line.until(lambda: Standing("ready") in line.told)
+        await line.send("hello")
+        assert heard(line) == []
+
+    play(session, killed)
+    play(session, confirmed)
+    wish(session)
+    play(session, quiet)
 
 
 @pytest.mark.parametrize("command", ["no-such-program", sys.executable])

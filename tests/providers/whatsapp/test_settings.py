@@ -25,7 +25,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_settings_are_complete_and_read_back() -> None:
     complete = whatsapp().check({})
-    assert complete == {"session": "", "look_up": True}
+    assert complete == {"session": "", "look_up": True, "online": False}
     assert read_settings(complete).to_mapping() == complete
 
 

@@ -142,13 +142,13 @@ class FakeMeta(Fake):
         file = self._file_of(kind, body[kind])
         if kind == "template":
             self._fits(body["template"])
-        elif self.talking is not None and body["to"] not in self.talking:
+        elif self.talking is not None and _whom(body) not in self.talking:
             raise Refused(error(131047, message="(#131047) Re-engagement message"))
         name = f"wamid.HBgLTESTS{len(self.messages) + 1:08}"
         shown = body[kind]
         entry = {
             "id": name,
-            "to": body["to"],
+            "to": _whom(body),
             "type": kind,
             "text": shown.get("body") or shown.get("caption") or "",
             "key": body["biz_opaque_callback_data"],
@@ -160,7 +160,7 @@ class FakeMeta(Fake):
             200,
             {
                 "messaging_product": "whatsapp",
-                "contacts": [{"input": body["to"], "wa_id": body["to"].removeprefix("+")}],
+                "contacts": [_contact(body)],
                 "messages": [{"id": name, "message_status": "accepted"}],
             },
         )
@@ -170,10 +170,12 @@ class FakeMeta(Fake):
         kind = body.get("type", "")
         problems = [
             call.headers.get("content-type") != "application/json",
-            set(body) != ENVELOPE | {kind},
+            set(body) - {"recipient"} | {"to"} != ENVELOPE | {kind},
+            ("to" in body) == ("recipient" in body),
             body.get("messaging_product") != "whatsapp",
             body.get("recipient_type") != "individual",
-            not re.fullmatch(r"\+[1-9]\d{7,14}", body.get("to", "")),
+            not re.fullmatch(r"\+[1-9]\d{7,14}|[A-Z]{2}\.\w{4,128}", _whom(body)),
+            "to" in body and not body["to"].startswith("+"),
             not 0 < len(body.get("biz_opaque_callback_data", "")) <= 512,
             not _well_formed(kind, body.get(kind)),
         ]
@@ -241,6 +243,17 @@ class FakeMeta(Fake):
     def _known(self, number: str, verb: str) -> None:
         if self.number is None or number != NUMBER:
             raise Refused(no_such(number, verb))
+
+
+def _whom(body: dict[str, Any]) -> str:
+    """By number, or by what Meta calls somebody who hides theirs."""
+    return str(body.get("to") or body.get("recipient") or "")
+
+
+def _contact(body: dict[str, Any]) -> dict[str, Any]:
+    if "recipient" in body:
+        return {"input": body["recipient"], "user_id": body["recipient"]}
+    return {"input": body["to"], "wa_id": body["to"].removeprefix("+")}
 
 
 def _well_formed(kind: str, shown: Any) -> bool:

@@ -54,6 +54,12 @@ def test_a_person_is_called_by_number(fake: FakeMeta, written: str) -> None:
     assert body(fake)["to"] == PHONE
 
 
+def test_somebody_who_hides_their_number_can_be_answered(fake: FakeMeta) -> None:
+    hidden = "US.13491208655302741918"
+    assert send(fake, message(hidden)).kind is K.ACCEPTED
+    assert body(fake)["recipient"] == hidden and "to" not in body(fake)
+
+
 @pytest.mark.parametrize(
     ("name", "mime", "kind", "more"),
     [

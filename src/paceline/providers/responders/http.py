@@ -109,4 +109,7 @@ def body_of(burst: Burst, history: int) -> bytes:
 
 
 def _message(said: Said) -> dict[str, Any]:
-    return {"by": said.by, "text": said.text, "kind": said.kind, "at": iso(said.at)}
+    told = {"by": said.by, "text": said.text, "kind": said.kind, "at": iso(said.at)}
+    # With their handles: whoever answers may have to hear or to see them.
+    files = [file.to_mapping() for file in said.files]
+    return {**told, "files": files} if files else told

@@ -8,32 +8,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from paceline.core import enclosures
 from paceline.engine.ports.answering import Burst, Said
 
 PER_MESSAGE = 4
 """Tokens that a message takes besides its text."""
-
-NO_TEXT = "[message without text]"
-
-_SEEN = {
-    "image": "[image]",
-    "img": "[image]",
-    "photo": "[image]",
-    "audio": "[voice message]",
-    "voice": "[voice message]",
-    "ptt": "[voice message]",
-    "video": "[video]",
-    "gif": "[video]",
-    "document": "[document]",
-    "file": "[document]",
-    "media": "[document]",
-    "sticker": "[sticker]",
-    "location": "[location]",
-    "contact": "[contact]",
-    "contacts": "[contact]",
-    "vcard": "[contact]",
-}
-"""What stands for a message that is not only text, by the words providers have for it."""
 
 
 class Told(NamedTuple):
@@ -45,10 +24,7 @@ class Told(NamedTuple):
 
 def in_words(said: Said) -> str:
     """A message as a text: what of it cannot be read is named, with its caption."""
-    text, sign = said.text.strip(), _SEEN.get(said.kind.casefold())
-    if sign is None:
-        return text or NO_TEXT
-    return f"{sign} {text}" if text else sign
+    return enclosures.in_words(said.kind, said.text, said.files)
 
 
 def all_in_words(burst: Burst) -> str:

@@ -20,6 +20,7 @@ word is the local part of the address, or a tag of it, alone or with a number be
     unauthorised    the credentials are refused, every other time
     timeout         the message goes out, but no answer comes back
     lost            nothing goes out and no answer comes back, every other time
+    stubborn        too fast, every time, whoever else gets through
     slow            accepted, after as long as a timeout takes
 
 "Every other time" is the first send to that address, the third, and so on: what is tried again

@@ -42,6 +42,7 @@ _EVERY_TIME = {
     "transient": Fate.TRANSIENT,
     "timeout": Fate.TIMEOUT,
     "slow": Fate.SLOW,
+    "stubborn": Fate.THROTTLE,
 }
 _EVERY_OTHER_TIME = {
     "flaky": Fate.TRANSIENT,

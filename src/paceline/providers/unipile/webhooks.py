@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from paceline.core.address import canonical
+from paceline.core.enclosures import MOST_FILES, Enclosed, enclosed
 from paceline.core.errors import InputError, ProviderRefused
 from paceline.core.instants import Instant, parse_instant
-from paceline.engine.ports import AccountNews, Inbound, News, Receipt
+from paceline.engine.ports import Accepted, AccountNews, Inbound, News, Receipt
 from paceline.providers.answers import name_of
 from paceline.providers.mail.automatic import SENDERS
 from paceline.providers.options import secret_in
@@ -28,6 +29,10 @@ STATUS = "AccountStatus"
 MESSAGE = "message_received"
 MAILS = {"mail_received": False, "mail_sent": True}
 """The reports about an e-mail, with whether it is one of ours."""
+
+ACCEPTED = "new_relation"
+"""Somebody is connected with the account from now on: whom it has invited, for whoever invites it
+is connected only when the account's owner says so."""
 
 State = Literal["delivered", "read"]
 RECEIPTS: Mapping[str, State] = {"message_delivered": "delivered", "message_read": "read"}
@@ -66,6 +71,8 @@ def parse(settings: UnipileSettings, body: bytes) -> list[News]:
         return [_message(report)]
     if event in MAILS:
         return [_mail(report, from_us=MAILS[event])]
+    if event == ACCEPTED:
+        return _accepted(report)
     return _receipt(report, RECEIPTS[event]) if event in RECEIPTS else []
 
 
@@ -86,7 +93,21 @@ def _message(report: Mapping[str, Any]) -> Inbound:
         from_us=_is_ours(report),
         kind=_kind(report.get("attachments")),
         group=isinstance(others, list) and len(others) > 1,
+        files=_files(report.get("attachments")),
+        also=_called(report.get("sender"), "attendee_profile_url", "attendee_public_identifier"),
     )
+
+
+def _accepted(report: Mapping[str, Any]) -> list[News]:
+    names = _called(report, "user_provider_id", "user_public_identifier", "user_profile_url")
+    return [Accepted(names, _instant(report.get("timestamp")))] if names else []
+
+
+def _called(raw: object, *keys: str) -> tuple[str, ...]:
+    """Names of a person as targets are written, each once."""
+    found = raw if isinstance(raw, dict) else {}
+    names = (name_of(found.get(key)) for key in keys)
+    return tuple(dict.fromkeys(canonical(name) for name in names if name))
 
 
 def _sender(report: Mapping[str, Any]) -> str:
@@ -104,8 +125,29 @@ def _is_ours(report: Mapping[str, Any]) -> bool:
 
 def _kind(attachments: object) -> str:
     first = attachments[0] if isinstance(attachments, list) and attachments else None
-    named = name_of(first.get("type")) if isinstance(first, dict) else None
+    named = name_of(_of(first, "type")) if isinstance(first, dict) else None
     return "text" if first is None else named or "file"
+
+
+def _files(attachments: object) -> tuple[Enclosed, ...]:
+    listed = attachments if isinstance(attachments, list) else []
+    return tuple(
+        enclosed(
+            _of(one, "name") or one.get("file_name"),
+            _of(one, "mimetype"),
+            _of(one, "size") or one.get("file_size"),
+            one.get("duration"),
+            name_of(_of(one, "id")),
+        )
+        for one in listed[:MOST_FILES]
+        if isinstance(one, dict)
+    )
+
+
+def _of(attachment: Mapping[str, Any], key: str) -> object:
+    """Two of its reports spell it in two ways."""
+    found: object = attachment.get(key, attachment.get(f"attachment_{key}"))
+    return found
 
 
 def _receipt(report: Mapping[str, Any], state: State) -> list[News]:
@@ -138,6 +180,7 @@ def _mail(report: Mapping[str, Any], *, from_us: bool) -> Inbound:
         from_us=from_us,
         subject=" ".join(_text(report.get("subject")).split())[:LONGEST_SUBJECT],
         automatic=SENDERS.fullmatch(sender) is not None,
+        files=_files(report.get("attachments")),
     )
 
 

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from paceline.core.address import canonical
+from paceline.core.enclosures import Enclosed, enclosed
 from paceline.core.errors import InputError, ProviderRefused
 from paceline.core.instants import MILLISECOND, SECOND, Instant
-from paceline.engine.ports import AccountNews, Inbound, News, Receipt
+from paceline.engine.ports import AccountNews, Inbound, News, Receipt, Typing
 from paceline.providers.answers import name_of, one_line
 from paceline.providers.options import secret_in
 from paceline.providers.waha.groups import plain_id
@@ -47,6 +48,9 @@ ACKS: Mapping[str | int, State] = {
 MESSAGES = frozenset({"message", "message.any"})
 RECEIPTS = frozenset({"message.ack", "message.ack.group"})
 STANDING = "session.status"
+PRESENCE = "presence.update"
+BUSY = frozenset({"typing", "recording"})
+"""What somebody does who is about to say more."""
 
 KINDS = frozenset({"image", "video", "audio"})
 
@@ -81,6 +85,8 @@ def parse(settings: WahaSettings, body: bytes) -> list[News]:
         return _standing(report)
     if event in MESSAGES:
         return _message(report)
+    if event == PRESENCE:
+        return list(_typing(report))
     return _receipt(report) if event in RECEIPTS else []
 
 
@@ -135,6 +141,7 @@ def _message(report: Mapping[str, Any]) -> list[News]:
             from_us=from_us,
             kind=_kind_of(payload),
             group=is_group,
+            files=_files_of(payload),
         )
     ]
 
@@ -173,6 +180,38 @@ def _kind_of(payload: Mapping[str, Any]) -> str:
     if major:
         return major if major in KINDS else "document"
     return name_of(_inner(payload, "_data", "Info").get("MediaType")) or "media"
+
+
+def _files_of(payload: Mapping[str, Any]) -> tuple[Enclosed, ...]:
+    """The one file there may be. How large it is and how long it lasts only the engine says."""
+    if payload.get("hasMedia") is not True:
+        return ()
+    media = _inner(payload, "media")
+    inside = _inner(payload, "_data", "message") or _inner(payload, "_data", "Message")
+    said = next(
+        (one for key, one in inside.items() if key.endswith("Message") and isinstance(one, dict)),
+        {},
+    )
+    return (
+        enclosed(
+            media.get("filename") or said.get("fileName"),
+            media.get("mimetype") or said.get("mimetype"),
+            said.get("fileLength"),
+            said.get("seconds"),
+            media.get("url"),
+        ),
+    )
+
+
+def _typing(report: Mapping[str, Any]) -> Iterator[Typing]:
+    """That somebody writes to us, or speaks. Of groups nobody needs to know."""
+    payload = _object(report.get("payload"), "the report's payload")
+    chat = plain_id(payload.get("id"))
+    told = payload.get("presences")
+    people = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    busy = any(name_of(one.get("lastKnownPresence")) in BUSY for one in people)
+    if busy and chat.endswith((PERSON, HIDDEN)):
+        yield Typing(_shown(chat, ()), _time_of(report, {}))
 
 
 # ---------------------------------------------------------------------- receipts

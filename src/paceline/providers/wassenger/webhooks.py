@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from paceline.core.address import canonical
+from paceline.core.enclosures import Enclosed, enclosed
 from paceline.core.errors import InputError, ProviderRefused
 from paceline.core.instants import MILLISECOND, SECOND, Instant
 from paceline.engine.ports import AccountNews, Inbound, News, Receipt
@@ -155,6 +156,25 @@ def _inbound(report: Mapping[str, Any], *, outbound: bool) -> Inbound:
         from_us=from_us,
         kind=name_of(message.get("type")) or "text",
         group=is_group,
+        files=_files_of(message),
+    )
+
+
+def _files_of(message: Mapping[str, Any]) -> tuple[Enclosed, ...]:
+    media = message.get("media")
+    if not isinstance(media, dict):
+        return ()
+    links = media.get("links")
+    places = (links.get("download") if isinstance(links, dict) else None, media.get("url"))
+    place = next((one for one in places if isinstance(one, str) and one), None)
+    return (
+        enclosed(
+            media.get("filename") or media.get("name"),
+            media.get("mime") or media.get("mimetype"),
+            media.get("size"),
+            media.get("duration") or media.get("seconds"),
+            place or name_of(media.get("id")),
+        ),
     )
 
 

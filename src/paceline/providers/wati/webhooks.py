@@ -12,9 +12,12 @@ import hmac
 import json
 import re
 from collections.abc import Iterator, Mapping
+from mimetypes import guess_type
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from paceline.core.address import canonical
+from paceline.core.enclosures import Enclosed, enclosed
 from paceline.core.errors import InputError, ProviderRefused
 from paceline.engine.ports import Inbound, News, Receipt
 from paceline.providers.answers import name_of, one_line, shortened
@@ -160,11 +163,24 @@ def _said(report: Mapping[str, Any], body: bytes, *, from_us: bool) -> Inbound:
         at=time_of(report) or 0,
         from_us=from_us,
         kind=_kind_of(report),
+        files=_files_of(report),
     )
 
 
 def _kind_of(report: Mapping[str, Any]) -> str:
     return name_of(report.get("type")) or "text"
+
+
+def _files_of(report: Mapping[str, Any]) -> tuple[Enclosed, ...]:
+    """The one file there is, by where it lies at WATI. What it is is told by its name alone."""
+    kind = _kind_of(report)
+    if kind == "text":
+        return ()
+    for place in (report.get("data"), report.get("text")):
+        if isinstance(place, str) and _STORED.fullmatch(place.strip()):
+            name = unquote(place.strip()).rpartition("/")[2].partition("?")[0]
+            return (enclosed(name, guess_type(name)[0], handle=place.strip()),)
+    return ()
 
 
 def _person(report: Mapping[str, Any]) -> str:

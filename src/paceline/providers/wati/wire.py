@@ -2,16 +2,16 @@
 
 Pure. Fields are named exactly as WATI takes them. Whatever can be known to be wrong with a message
 is refused here, before anything is written. Texts and templates go out under our own name of them;
-files cannot, nor can a text that is too long for an address, where the only call is that takes one.
+files cannot, nor can a text that is too long for an address, where the only call is that takes one,
+or that is for somebody who hides their number, whom that call does not know.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from paceline.core.address import guess_kind, normalise
+from paceline.core.address import guess_kind, is_business_scoped, normalise
 from paceline.core.errors import InputError
 from paceline.core.instants import SECOND, Instant, parse_instant
 from paceline.core.model import Part
@@ -50,9 +50,6 @@ first, and sends them afterwards."""
 CONVERSATIONS = "/api/ext/v3/conversations/messages"
 TEMPLATES = "/api/ext/v3/messageTemplates/send"
 
-BSUID = re.compile(r"[A-Z]{2}\.(?:[A-Z]{2,8}\.)?[A-Za-z0-9]{4,64}")
-"""Somebody who hides their number, as WhatsApp names them to one business."""
-
 _LATEST_SECONDS = 100_000_000_000
 
 
@@ -86,7 +83,7 @@ def request_for(message: Message, settings: WatiSettings, file: File | None) -> 
 def target_of(written: str) -> str | Outcome:
     """Whom a message is for, as WATI takes it."""
     text = written.strip()
-    if BSUID.fullmatch(text):
+    if is_business_scoped(text):
         return text
     kind = guess_kind(text)
     if kind == "group":
@@ -103,7 +100,9 @@ def bears_our_name(message: Message, settings: WatiSettings) -> bool:
     """Whether a message goes out under our own name of it."""
     if message.part.template:
         return True
-    return message.part.media is None and _fits(_query(message, settings))
+    if message.part.media is not None or is_business_scoped(message.target):
+        return False
+    return _fits(_query(message, settings))
 
 
 def _text(message: Message, to: str, settings: WatiSettings) -> Request | Outcome:
@@ -113,7 +112,7 @@ def _text(message: Message, to: str, settings: WatiSettings) -> Request | Outcom
     if len(text) > LONGEST_TEXT:
         return refusal("text", f"{len(text)} characters, and WhatsApp takes {LONGEST_TEXT}")
     query = _query(message, settings)
-    if not _fits(query):
+    if is_business_scoped(to) or not _fits(query):
         return Request(
             f"{CONVERSATIONS}/text", {"json": {"target": _at(to, settings), "text": text}}
         )

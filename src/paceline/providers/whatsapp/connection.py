@@ -52,12 +52,15 @@ class Connection:
         session: Path,
         make_wire: MakeWire,
         tell: Callable[[WireEvent], None],
+        *,
+        online: bool = False,
     ) -> None:
         self._clock = clock
         self._name = name
         self._session = session
         self._make_wire = make_wire
         self._tell = tell
+        self._online = online
         self._wire: WhatsAppWire | None = None
         self._opening = asyncio.Lock()
         self._closed = False
@@ -89,6 +92,14 @@ class Connection:
             return refused
         assert self._wire is not None, "what is ready is connected"
         return self._wire
+
+    async def keep(self) -> None:
+        """Make the connection anew if it has ended, for whoever only listens; or say why not."""
+        found = await self.wire()
+        if not isinstance(found, Outcome) or self.standing.state in _PASSING:
+            return
+        final = found.kind in (OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED)
+        raise (ProviderRefused if final else ProviderError)(f"{self._name}: {found.reason}")
 
     async def close(self) -> None:
         self._closed = True
@@ -137,6 +148,15 @@ class Connection:
             await self._let_go()
             row = errors.STANDINGS[self.standing.state]
             raise (ProviderRefused if row.final else ProviderError)(self._told())
+        if self._online:
+            await self._be_online(wire)
+
+    async def _be_online(self, wire: WhatsAppWire) -> None:
+        try:
+            await wire.be_online()
+        except WireError as error:
+            # All that is lost is that somebody types.
+            log.warning("the account is not shown as online", account=self._name, why=str(error))
 
     def _told(self) -> str:
         return f"{self._name}: {errors.told(self.standing, self._name, self.until_at)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,9 +23,9 @@ from paceline.engine.ports import (
     Clock,
     Found,
     Group,
+    Heard,
     Media,
     Message,
-    News,
     Uploaded,
 )
 from paceline.providers.answers import refusal
@@ -101,7 +100,9 @@ class WhatsAppDriver:
         self._clock = clock
         self._name = name
         self._able = able(settings)
-        self._connection = Connection(clock, name, session, make_wire, self._heard)
+        self._connection = Connection(
+            clock, name, session, make_wire, self._heard, online=settings.online
+        )
         self._mailbox = Mailbox(clock, name)
         self._groups: _Newest[WireGroup] = _Newest(MOST_GROUPS)
         self._people: _Newest[str] = _Newest(MOST_PEOPLE)
@@ -119,9 +120,20 @@ class WhatsAppDriver:
         self._mailbox.close()
         await self._connection.close()
 
-    def listen(self) -> AsyncIterator[News]:
-        """What comes in from now on, until the account is closed. For one listener."""
-        return aiter(self._mailbox)
+    async def listen(self) -> Heard:
+        """What has come in since, for one listener; the connection is made anew if it has ended."""
+        if not self._mailbox.waits:
+            await self._connection.keep()
+        return await self._mailbox.take()
+
+    async def confirm(self, mark: str) -> None:
+        wire = await self._connection.wire()
+        if isinstance(wire, Outcome):
+            return  # it is told again, and known by its name
+        try:
+            await wire.confirm(mark)
+        except WireError as error:
+            log.info("what was heard is told again", account=self._name, reason=str(error))
 
     async def find(self, message: Message, since_at: Instant) -> Found:
         """WhatsApp cannot be asked what was sent, and takes no names of ours."""

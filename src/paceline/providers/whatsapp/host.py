@@ -19,13 +19,15 @@ from threading import Condition, Thread
 from typing import Any, BinaryIO, Protocol
 
 from paceline.providers.whatsapp import frames
+from paceline.providers.whatsapp.letterbox import SUFFIX, Letterbox, Spool
 
 WORKERS = 8
 MOST_REPORTS = 2_000
-"""Messages and receipts that may wait for their reader."""
+"""Receipts that may wait for their reader."""
 
-REPORTS = frozenset({"came", "receipt"})
-"""What may be dropped. How the account stands may not."""
+REPORTS = frozenset({"receipt", "typing"})
+"""What may be dropped. How the account stands may not, nor what somebody wrote: of that no more
+waits here than ``letterbox.py`` lets through."""
 
 Tell = Callable[[dict[str, Any]], None]
 """Takes an event from whatever thread, at once."""
@@ -172,7 +174,15 @@ def _account(session: Path, tell: Tell) -> Calls:
         from paceline.providers.whatsapp.library import Library
     except ImportError as error:
         raise Refused(f"{type(error).__name__}: {error}", "not-installed") from None
-    return Library(session.name, tell)
+    return kept(session, tell, lambda told: Library(session.name, told))
+
+
+def kept(session: Path, tell: Tell, make: Callable[[Tell], Calls]) -> Calls:
+    """An account whose messages are in a file until they were confirmed."""
+    spool = Spool(session.with_name(f"{session.name}{SUFFIX}"))
+    box = Letterbox(spool, tell)
+    box.calls = make(box.tell)
+    return box
 
 
 def main() -> None:

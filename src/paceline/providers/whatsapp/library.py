@@ -28,7 +28,7 @@ from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import (
     Message,
     VideoMessage,
 )
-from neonize.utils.enum import ClientName, ClientType, MediaType
+from neonize.utils.enum import ClientName, ClientType, MediaType, Presence
 from PIL import Image
 
 from paceline.providers.whatsapp import tidings
@@ -103,6 +103,7 @@ class Library:
             events.PairStatusEv: tidings.pair_status,
             events.MessageEv: tidings.came,
             events.ReceiptEv: tidings.receipt,
+            events.ChatPresenceEv: tidings.typing,
             events.JoinedGroupEv: lambda event: tidings.group_changed(event.GroupInfo.JID),
             events.GroupInfoEv: lambda event: tidings.group_changed(event.JID),
         }
@@ -145,6 +146,8 @@ class Library:
                 return self._upload(words["kind"], body)
             case "send":
                 return self._send(words["jid"], words["draft"])
+            case "online":
+                return self._client.send_presence(Presence.AVAILABLE)
             case _:
                 raise ValueError(f"there is no call {name!r}")
 

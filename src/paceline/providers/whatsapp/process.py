@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 
+from paceline.core.enclosures import enclosed
 from paceline.core.instants import SECOND
 from paceline.providers.whatsapp import frames
 from paceline.providers.whatsapp.addresses import address_of
@@ -24,6 +25,7 @@ from paceline.providers.whatsapp.errors import BANS, LOGOUTS
 from paceline.providers.whatsapp.wire import (
     Acknowledged,
     Came,
+    Composing,
     Draft,
     Dropped,
     FileKind,
@@ -48,7 +50,7 @@ START_WITHIN_S = 30
 CLOSE_WITHIN_S = 4
 WITHIN_S: Mapping[str, float] = {
     "connect": 10, "pair": 60, "groups": 120, "group": 60, "look_up": 60, "upload": 600,
-    "send": 150,
+    "send": 150, "confirm": 30, "online": 60,
 }  # fmt: skip
 """Longer than policies wait, which decide, and than the library itself does (75 s for a send). It
 bounds what nobody else bounds."""
@@ -172,6 +174,12 @@ class ProcessWire:
     async def send(self, jid: str, draft: Draft) -> str:
         return str(await self._call("send", jid=jid, draft=_written(draft)))
 
+    async def confirm(self, mark: str) -> None:
+        await self._call("confirm", mark=mark)
+
+    async def be_online(self) -> None:
+        await self._call("online")
+
     async def _call(self, name: str, body: bytes = b"", **words: Any) -> Any:
         if self._process is None or self._over:
             raise WireLost("its process has ended", handed_over=False)
@@ -223,6 +231,8 @@ class ProcessWire:
             self._greet(None)
         elif header["event"] == "refused":
             self._greet(WireRefused(str(header["reason"]), str(header["code"])))
+        elif header["event"] == "unkept":
+            log.error("messages cannot be kept, and may be lost", reason=header["reason"])
         elif not self._closing:
             self._pass_on(header)
 
@@ -309,6 +319,8 @@ def read_event(told: dict[str, Any]) -> WireEvent:
             return Acknowledged(tuple(told["ids"]), told["state"], told["at"])
         case "group":
             return GroupChanged(told["jid"])
+        case "typing":
+            return Composing(address_of(told["chat"]))
         case "dropped":
             return Dropped(told["count"])
         case other:
@@ -341,4 +353,6 @@ def _came(told: dict[str, Any]) -> Came:
         told["at"],
         told["from_us"],
         told["group"],
+        tuple(enclosed(**file) for file in told.get("files", ())),
+        told.get("mark", ""),
     )

@@ -53,6 +53,11 @@ class WhatsAppProvider:
             raise
         return driver
 
+    def listens(self, account: Account) -> bool:
+        """Whether there is anything to listen to: it was paired, and here."""
+        _, session = self._session(account)
+        return session.exists()
+
     def pair(self, account: Account, phone: str | None = None) -> AsyncGenerator[PairingStep, None]:
         """Make the account a linked device of a phone, step by step."""
         _, session = self._session(account)

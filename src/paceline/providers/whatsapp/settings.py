@@ -42,6 +42,9 @@ class WhatsAppSettings(BaseModel):
     database. A relative path begins in that folder."""
     look_up: StrictBool = True
     """Whether WhatsApp is asked about a number before the first message to it."""
+    online: StrictBool = False
+    """Whether the account shows as online. Only then WhatsApp tells who is typing; and the phone
+    itself rings no more."""
 
     def session_in(self, folder: Path, name: str) -> Path:
         """Where the session of the account with this name is."""

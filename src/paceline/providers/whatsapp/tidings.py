@@ -6,6 +6,8 @@ is loaded here; what the words mean is decided at the other end.
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from typing import Any
 
 PEOPLE = "s.whatsapp.net"
@@ -30,7 +32,6 @@ KINDS = {
     "documentMessage": "document",
     "audioMessage": "audio",
     "stickerMessage": "sticker",
-    "reactionMessage": "reaction",
     "contactMessage": "contact",
     "contactsArrayMessage": "contact",
     "locationMessage": "location",
@@ -41,7 +42,14 @@ KINDS = {
     "listResponseMessage": "text",
     "templateButtonReplyMessage": "text",
 }
-"""What people send, by the field it comes in. The rest is between devices."""
+"""What people send, by the field it comes in. The rest is between devices, or says nothing that
+could be answered: a thumb up."""
+
+FILES = frozenset(
+    {"imageMessage", "videoMessage", "documentMessage", "audioMessage", "stickerMessage"}
+)
+COMPOSING = 1
+"""What somebody does who types, by the library's number."""
 
 Told = dict[str, Any]
 
@@ -149,11 +157,47 @@ def came(event: Any) -> Told | None:
         "chat": chat,
         "sender": sender,
         "text": text_of(content, field),
-        "kind": "edit" if event.IsEdit else KINDS[field],
+        "kind": "edit" if event.IsEdit else kind_of(content, field),
         "at": instant(info.Timestamp),
         "from_us": source.IsFromMe,
         "group": source.IsGroup,
+        "files": files_of(content, field),
     }
+
+
+def typing(event: Any) -> Told | None:
+    """Somebody writes to the account, or speaks; in groups nobody needs to know."""
+    source = event.MessageSource
+    if event.State != COMPOSING or source.IsGroup or source.IsFromMe:
+        return None
+    return {"event": "typing", "chat": _whom(source)[0]}
+
+
+def kind_of(content: Any, field: str) -> str:
+    spoken = field == "audioMessage" and getattr(content, field).PTT
+    return "voice" if spoken else KINDS[field]
+
+
+def files_of(content: Any, field: str) -> list[Told]:
+    """The file in a message, with all that is needed to fetch it and to read it."""
+    found = getattr(content, field)
+    if field not in FILES:
+        return []
+    handle = {
+        "path": found.directPath,
+        "key": b64encode(found.mediaKey).decode(),
+        "sha256": b64encode(found.fileSHA256).decode(),
+        "encrypted_sha256": b64encode(found.fileEncSHA256).decode(),
+    }
+    return [
+        {
+            "name": getattr(found, "fileName", "") or getattr(found, "title", ""),
+            "mime": found.mimetype,
+            "size": found.fileLength or None,
+            "seconds": getattr(found, "seconds", 0) or None,
+            "handle": json.dumps(handle, separators=(",", ":")) if found.directPath else "",
+        }
+    ]
 
 
 def _whom(source: Any) -> tuple[str, str]:
@@ -175,7 +219,9 @@ def text_of(content: Any, field: str) -> str:
     found = getattr(content, field)
     if isinstance(found, str):
         return found
-    for name in ("text", "caption", "selectedDisplayText", "title", "name"):
+    names = ("text", "caption", "selectedDisplayText", "title", "name")
+    # What a document is called is told with the file.
+    for name in names[1:2] if field in FILES else names:
         value = getattr(found, name, "")
         if isinstance(value, str) and value:
             return value

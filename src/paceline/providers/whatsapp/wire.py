@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import Instant
 
 FileKind = Literal["image", "video", "document"]
@@ -85,6 +86,15 @@ class Came(NamedTuple):
     at: Instant
     from_us: bool = False
     group: bool = False
+    files: tuple[Enclosed, ...] = ()
+    mark: str = ""
+    """By which it is confirmed: until then it is kept, and told again."""
+
+
+class Composing(NamedTuple):
+    """Somebody is writing to the account, or speaking."""
+
+    chat: str
 
 
 class Acknowledged(NamedTuple):
@@ -121,7 +131,9 @@ class Dropped(NamedTuple):
     reports: int
 
 
-WireEvent = Standing | Came | Acknowledged | GroupChanged | QrCode | PairingOver | Dropped
+WireEvent = (
+    Standing | Came | Composing | Acknowledged | GroupChanged | QrCode | PairingOver | Dropped
+)
 
 Listener = Callable[[WireEvent], None]
 """Told of everything that happens, on the loop. It must not wait."""
@@ -189,6 +201,14 @@ class WhatsAppWire(Protocol):
 
         Calling this off does not stop a message that was handed over; ``abort`` does.
         """
+        ...
+
+    async def confirm(self, mark: str) -> None:
+        """All messages up to this one are written down, and need not be told again."""
+        ...
+
+    async def be_online(self) -> None:
+        """Show the account as online: only then WhatsApp tells who is typing."""
         ...
 
     async def close(self) -> None:

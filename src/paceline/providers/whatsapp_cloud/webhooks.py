@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from paceline.core.address import canonical
+from paceline.core.enclosures import Enclosed, enclosed
 from paceline.core.errors import InputError, ProviderRefused
 from paceline.core.instants import SECOND, Instant, parse_instant
 from paceline.core.outcome import OutcomeKind
@@ -42,6 +43,8 @@ STATES: Mapping[str, State] = {
 
 NO_MESSAGES = frozenset({"reaction", "system", "request_welcome"})
 """Kinds of what comes in beside messages: nothing was said that could be answered."""
+
+FILES = frozenset({"image", "audio", "video", "document", "sticker"})
 
 STOPS = frozenset({OutcomeKind.UNAUTHORISED, OutcomeKind.BANNED})
 """What an error about a whole account has to mean to be the end of sending for now."""
@@ -149,6 +152,7 @@ def _inbound(message: Mapping[str, Any], *, from_us: bool) -> Iterator[Inbound]:
         from_us=from_us,
         kind=kind,
         group=bool(group),
+        files=_files_of(message, kind),
     )
 
 
@@ -161,6 +165,14 @@ def _text_of(message: Mapping[str, Any], kind: str) -> str:
     places = (said, chosen if isinstance(chosen, dict) else {})
     words = (place.get(key) for place in places for key in ("body", "caption", "text", "title"))
     return next((word for word in words if isinstance(word, str) and word), "")
+
+
+def _files_of(message: Mapping[str, Any], kind: str) -> tuple[Enclosed, ...]:
+    """The one file there may be. Its id is good for seven days."""
+    said = message.get(kind)
+    if kind not in FILES or not isinstance(said, dict):
+        return ()
+    return (enclosed(said.get("filename"), said.get("mime_type"), handle=name_of(said.get("id"))),)
 
 
 def _receipt(status: Mapping[str, Any]) -> Iterator[Receipt]:

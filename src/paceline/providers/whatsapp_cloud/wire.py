@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from paceline.core.address import guess_kind, normalise
+from paceline.core.address import guess_kind, is_business_scoped, normalise
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
 from paceline.core.model import Part
@@ -50,7 +50,7 @@ def request_for(message: Message) -> dict[str, Any] | Outcome:
     body = {
         "messaging_product": PRODUCT,
         "recipient_type": "individual",
-        "to": to,
+        **to,
         **said,
         # Comes back in every report about the message: the only way to know it again.
         "biz_opaque_callback_data": message.key,
@@ -62,15 +62,18 @@ def request_for(message: Message) -> dict[str, Any] | Outcome:
     return body
 
 
-def target_of(written: str) -> str | Outcome:
-    """Whom a message is for, as Meta takes it."""
+def target_of(written: str) -> dict[str, str] | Outcome:
+    """Whom a message is for, as Meta takes it: by number, or by what it calls those who hide
+    theirs."""
     text = written.strip()
+    if is_business_scoped(text):
+        return {"recipient": text}
     kind = guess_kind(text)
     if kind == "group":
         return refusal("target", "the Cloud API cannot write to groups")
     try:
         if kind == "phone":
-            return normalise("phone", text)
+            return {"to": normalise("phone", text)}
     except InputError as error:
         return refusal("target", str(error))
     return refusal("target", f"{text!r} is no phone number")

@@ -1,0 +1,37 @@
+"""How far messages got: found by the provider's name without looking at others."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from tests.store.scene import Scene
+
+PLAN = """
+{explain} SELECT deliveries.id FROM deliveries WHERE deliveries.account_id = 1
+AND deliveries.provider_id IS NOT NULL AND deliveries.provider_id = 'x' ORDER BY id DESC LIMIT 1
+"""
+
+
+def test_a_provider_s_name_is_looked_up_in_its_index(scene: Scene) -> None:
+    engine = create_engine(scene.url)
+    explain = "EXPLAIN QUERY PLAN" if scene.kind == "sqlite" else "EXPLAIN"
+    with engine.connect() as connection:
+        if scene.kind != "sqlite":
+            connection.execute(text("SET enable_seqscan = off"))
+            connection.execute(text("SET enable_sort = on"))
+        told = str(connection.execute(text(PLAN.format(explain=explain))).all())
+    engine.dispose()
+    assert "ix_deliveries_named" in told
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_only_what_was_sent_can_have_been_delivered(scene: Scene, read: bool) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    number = scene.delivery(run_id, account_id)
+    with scene.store.write() as tx:
+        assert not tx.receipts.note(number, 7, read=read)
+        assert tx.receipts.named(account_id, "nobody's") is None
+        assert not tx.receipts.under_way(account_id)
+        found = tx.deliveries.get(number)
+    assert (found.delivered_at, found.read_at) == (None, None)
