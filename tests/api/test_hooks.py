@@ -32,13 +32,24 @@ class Desk:
         self, answer: Answered | Exception = "taken", *, letters: bool = False, challenge: str = ""
     ) -> None:
         self.taken: list[tuple[Mapping[str, str], bytes, Mapping[str, str]]] = []
+        self.looked_up = 0
+        self.remembers = False
+        self.then: list[Answered] = []
+        """What is answered before the answer."""
         self._answer = answer
         self._letters = letters
         self._challenge = challenge
 
+    def known(self, name: str, secret: str) -> Admitted | None:
+        return self._admitted(name, secret) if self.remembers else None
+
     async def admit(self, name: str, secret: str) -> Admitted | None:
+        self.looked_up += 1
+        return self._admitted(name, secret)
+
+    def _admitted(self, name: str, secret: str) -> Admitted | None:
         known = (name, secret) == ("sales", SECRET)
-        return Admitted(cast("Any", None), self._letters) if known else None
+        return Admitted(cast("Any", None), self._letters, cast("Any", None)) if known else None
 
     def challenge(self, admitted: Admitted, query: Mapping[str, str]) -> str | None:
         return self._challenge or None
@@ -53,7 +64,7 @@ class Desk:
         if isinstance(self._answer, Exception):
             raise self._answer
         self.taken.append((headers, body, query))
-        return self._answer
+        return self.then.pop(0) if self.then else self._answer
 
 
 def api_with(desk: Desk) -> FastAPI:
@@ -91,6 +102,38 @@ def test_whoever_is_not_let_in_is_told_what_anybody_is_told(method: str, path: s
     answer, nowhere = ask(desk, method, path, content=b"{}"), ask(desk, method, "/nowhere")
     assert (answer.status_code, answer.text) == (nowhere.status_code, nowhere.text)
     assert dict(answer.headers) == dict(nowhere.headers) and not desk.taken
+
+
+@pytest.mark.parametrize(
+    ("then", "remembers", "status", "looked_up"),
+    [
+        ([], False, 200, 1),
+        ([], True, 200, 0),
+        # What was known of the account is not so any more: the report is not lost by that.
+        (["changed"], True, 200, 1),
+        (["not believed"], True, 200, 1),
+        (["changed"], False, 200, 2),
+        # It is looked up again once, and no more.
+        (["changed", "changed"], True, 503, 1),
+        (["not believed", "not believed"], True, 404, 1),
+        (["not believed"], False, 404, 1),
+    ],
+)
+def test_who_is_known_is_not_looked_up_unless_something_has_changed(
+    then: list[Answered], remembers: bool, status: int, looked_up: int
+) -> None:
+    desk = Desk()
+    desk.then, desk.remembers = then, remembers
+    assert ask(desk, "POST", ADDRESS, content=b"{}").status_code == status
+    assert desk.looked_up == looked_up
+    assert [body for _, body, _ in desk.taken] == [b"{}"] * max(len(desk.taken), 1)
+
+
+def test_whoever_asks_for_an_answer_is_always_looked_up() -> None:
+    desk = Desk(challenge="42")
+    desk.remembers = True
+    assert ask(desk, "GET", ADDRESS).text == "42"
+    assert desk.looked_up == 1
 
 
 def test_a_report_without_its_proof_is_answered_the_same() -> None:

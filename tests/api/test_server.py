@@ -60,6 +60,8 @@ def test_metrics_follow_what_is_observed() -> None:
     observer.settled("sales", accepted(), DeliveryState.SENT, 250_000)
     observer.settled("sales", Outcome(OutcomeKind.BOUNCED), DeliveryState.BOUNCED, None)
     observer.lanes_running(3)
+    observer.workers_running(2)
+    observer.accounts_waiting(5)
     observer.lane_crashed("team")
     observer.committed(7, 2_000)
     answer = page(api_with(observer=observer), "/metrics")
@@ -75,6 +77,8 @@ def test_metrics_follow_what_is_observed() -> None:
         "paceline_provider_latency_seconds_count 1.0",
         'paceline_lane_crashes_total{account="team"} 1.0',
         "paceline_lanes_running 3.0",
+        "paceline_workers_running 2.0",
+        "paceline_accounts_waiting 5.0",
         "paceline_commit_units_sum 7.0",
         'paceline_commit_seconds_bucket{le="0.0025"} 1.0',
     ):

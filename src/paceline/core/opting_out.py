@@ -9,10 +9,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from paceline.core.folding import folded
+from paceline.core.quoting import own_words
 
 STOP = (
     *("stop", "stop all", "stopall", "unsubscribe", "opt out", "opt-out", "optout"),
@@ -45,17 +46,24 @@ class OptOut:
 
     @cached_property
     def _wishes(self) -> dict[str, Wish]:
-        wishes: dict[str, Wish] = {_bare(word): "start" for word in self.start}
+        wishes: dict[str, Wish] = {bare(word): "start" for word in self.start}
         # Whoever writes both lists so that a word is in either is taken to mean the careful one.
-        wishes.update({_bare(word): "stop" for word in self.stop})
+        wishes.update({bare(word): "stop" for word in self.stop})
         return wishes
 
     def wish_in(self, text: str) -> Wish | None:
         """What somebody asks for who wrote just this."""
-        return self._wishes.get(_bare(text)) if len(text) <= LONGEST else None
+        return self._wishes.get(bare(text)) if len(text) <= LONGEST else None
+
+    def wish_in_letter(self, text: str, subject: str = "") -> Wish | None:
+        """The same of somebody who wrote just this above what they answer, and above their name;
+        where they wrote nothing themselves, of what stands where others write what it is about."""
+        own = own_words(text)
+        return self.wish_in(own) if own else self.wish_in(subject)
 
 
-def _bare(text: str) -> str:
+@lru_cache(maxsize=256)
+def bare(text: str) -> str:
     """Without what stands around it: quotes, full stops, a smile."""
     plain = " ".join(folded(text).split())
     first, last = 0, len(plain)
