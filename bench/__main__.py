@@ -16,18 +16,25 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from bench import claims, engine, lanes, smtp
+from bench import claims, conversations, engine, inbound, lanes, smtp
 from bench.children import ROOT
 from bench.places import KINDS, Places, in_memory, places
 from bench.report import BenchError, Report
 
 Options = TypeVar(
-    "Options", engine.EngineOptions, lanes.LanesOptions, claims.ClaimsOptions, smtp.SmtpOptions
+    "Options",
+    engine.EngineOptions,
+    lanes.LanesOptions,
+    claims.ClaimsOptions,
+    smtp.SmtpOptions,
+    inbound.InboundOptions,
+    conversations.ConversationsOptions,
 )
 
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
 MISSED, FAILED, INTERRUPTED = 1, 2, 130
 PROFILED = 20_000
+CHOICES = ["engine", "lanes", "claims", "smtp", "inbound", "conversations", "profile"]
 
 ABOUT = """\
 Measures this copy of Paceline on this machine, and says whether it reaches its bars.
@@ -37,6 +44,9 @@ Measures this copy of Paceline on this machine, and says whether it reaches its 
   lanes    processor share, memory and pace of 1 000 and of 10 000 paced lanes, in real time
   claims   the cost of a claim with 10 000 and with 1 000 000 waiting rows, on both databases
   smtp     letters per second to a fast mail server on this machine, beside a bare loop
+  inbound  reports of messages taken in over HTTP on both databases, beside a bare route, and what
+           a message and the beginning of a turn take by themselves
+  conversations  10 000 in flight at once in one process: each answered once, and its memory
   profile  where the engine's time goes, thread by thread (no bars)
 """
 CODES = """\
@@ -57,7 +67,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         epilog=CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["engine", "lanes", "claims", "smtp", "profile"])
+    parser.add_argument("what", choices=CHOICES)
     parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, nothing else"
     )
@@ -94,6 +104,12 @@ def measure(asked: argparse.Namespace, where: Places) -> Report:
     if asked.what == "smtp":
         mail = smtp.QUICK if asked.quick else smtp.SmtpOptions()
         return smtp.run(where, _repeated(mail, asked), say)
+    if asked.what == "inbound":
+        reported = inbound.QUICK if asked.quick else inbound.InboundOptions()
+        return inbound.run(where, _repeated(reported, asked), say)
+    if asked.what == "conversations":
+        talks = conversations.QUICK if asked.quick else conversations.ConversationsOptions()
+        return conversations.run(where, _repeated(talks, asked), say)
     pages = claims.QUICK if asked.quick else claims.ClaimsOptions()
     return claims.run(where, _repeated(pages, asked), say)
 

@@ -26,8 +26,9 @@ MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 class Places:
     """A folder for the files, and a server that is started when first needed."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, *, durable: bool) -> None:
         self._folder = folder
+        self._durable = durable
         self._stack = stack
         self._server_url: str | None = None
 
@@ -35,10 +36,12 @@ class Places:
     def server_url(self) -> str:
         if self._server_url is None:
             try:
-                self._server_url = self._stack.enter_context(postgres.running_server())
+                server = postgres.running_server(durable=self._durable)
+                self._server_url = self._stack.enter_context(server)
             except postgres.NoPostgres as failure:
                 raise BenchError(str(failure).replace("The tests need", "This needs")) from None
-            _require_durable(self._server_url)
+            if self._durable:
+                _require_durable(self._server_url)
         return self._server_url
 
     @contextmanager
@@ -56,8 +59,9 @@ class Places:
 
 
 @contextmanager
-def places(folder: Path | None = None) -> Iterator[Places]:
-    """Everything in one temporary folder, which vanishes with the server at the end."""
+def places(folder: Path | None = None, *, durable: bool = True) -> Iterator[Places]:
+    """Everything in one temporary folder, which vanishes with the server at the end. The tests,
+    which measure nothing, do without a server that waits for the disk."""
     with ExitStack() as stack:
         if folder is not None:
             if not folder.is_dir():
@@ -66,7 +70,7 @@ def places(folder: Path | None = None) -> Iterator[Places]:
             before, tempfile.tempdir = tempfile.tempdir, str(folder.resolve())
             stack.callback(setattr, tempfile, "tempdir", before)
         made = stack.enter_context(tempfile.TemporaryDirectory(prefix="paceline-bench-"))
-        yield Places(Path(made), stack)
+        yield Places(Path(made), stack, durable=durable)
 
 
 def in_memory(folder: Path) -> bool:

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+import resource
 import threading
 import time
 from collections.abc import Callable
 from io import StringIO
+
+
+def cpu_used_s() -> float:
+    """Processor time that all threads of this process have used, the kernel's work for it
+    included."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 class ThreadBook:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import claims, engine, lanes, pace, scenes, smtp
+from bench import claims, conversations, engine, inbound, lanes, pace, scenes, smtp
 from bench.bare import BareLoop
 from bench.children import ROOT, Child, measure
 from bench.places import KINDS, Places, places
@@ -26,7 +26,7 @@ from tests.tidy.rules import Rule, Source
 def here(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
     """Places on the server that the tests have already."""
     monkeypatch.setenv(postgres.URL_VARIABLE, postgres_url)
-    with places(tmp_path) as made:
+    with places(tmp_path, durable=False) as made:
         yield made
 
 
@@ -51,6 +51,50 @@ def test_letters_reach_the_sink_each_once(here: Places) -> None:
     assert [row["name"] for row in made["rows"]] == ["bare aiosmtplib", "paceline sqlite"]
     assert all(row["per_second"] > 0 and row["letters"] == 120 for row in made["rows"])
     assert set(made["ratios"]) == {"paceline sqlite / bare aiosmtplib"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reports_are_taken_in_each_once(here: Places, kind: str) -> None:
+    options = inbound.InboundOptions(
+        repetitions=1,
+        accounts=2,
+        customers=20,
+        connections=4,
+        count=120,
+        warm_up=20,
+        alone=5,
+        kinds=(kind,),
+    )
+    made = json.loads(inbound.run(here, options, quiet).to_json())
+    bare, ours, alone = made["rows"]
+    assert [row["name"] for row in made["rows"]] == [
+        "bare route",
+        f"paceline {kind}",
+        f"alone {kind}",
+    ]
+    for row in (bare, ours):
+        assert row["reports"] == 120
+        assert 0 < row["p50_ms"] <= row["p99_ms"]
+        assert row["per_second"] > 0 and row["cpu_us"] > 0
+    assert alone["buffering_ms"] > 0 and alone["lock_ms"] > 0
+    assert (
+        set(made["bars"])
+        == set(made["ratios"])
+        == {
+            f"paceline {kind} / bare route",
+            f"paceline {kind} p99 ms",
+            f"alone {kind} buffering ms",
+            f"alone {kind} taking the lock ms",
+        }
+    )
+
+
+def test_conversations_are_all_in_flight_and_each_is_answered_once(here: Places) -> None:
+    options = conversations.ConversationsOptions(count=25, kinds=("sqlite",))
+    report = conversations.run(here, options, quiet)
+    [row] = json.loads(report.to_json())["rows"]
+    assert (row["name"], row["in_flight"], row["twice"]) == ("conversations sqlite", 25, 0)
+    assert [ratio.value for ratio in report.ratios[:2]] == [25, 25]
 
 
 def test_every_thread_is_kept_account_of(monkeypatch: pytest.MonkeyPatch) -> None:

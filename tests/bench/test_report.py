@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as command
-from bench import engine, lanes
+from bench import engine, inbound, lanes
 from bench.report import BenchError, Ratio, Report, Row
 from tests import postgres
 
@@ -110,6 +110,24 @@ def test_a_send_too_early_or_too_few_of_them_miss_a_bar() -> None:
     bad = Row("lanes 10", 1, more | {"achieved_share": 0.98, "overshoot": 0.001})
     missed = [ratio.name for ratio in lanes.ratios([bad]) if not ratio.met]
     assert missed == ["lanes 10 sent / allowed", "lanes 10 overshoot"]
+
+
+def test_what_an_answer_takes_and_what_a_turn_takes_have_bars() -> None:
+    made = inbound.ratios(
+        [
+            Row("bare route", 1_000, {"p99_ms": 60.0}),
+            Row("paceline sqlite", 599, {"p99_ms": 50.1}),
+            Row("paceline postgresql", 600, {"p99_ms": 50.0}),
+            Row("alone sqlite", 1, {"buffering_ms": 5.0, "lock_ms": 2.0}),
+            Row("alone postgresql", 1, {"buffering_ms": 5.1, "lock_ms": 2.1}),
+        ]
+    )
+    assert [ratio.name for ratio in made if not ratio.met] == [
+        "paceline sqlite / bare route",
+        "paceline sqlite p99 ms",
+        "alone postgresql buffering ms",
+        "alone postgresql taking the lock ms",
+    ]
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, report: Report | Exception) -> None:

@@ -1,0 +1,81 @@
+"""What the engine asks of the store where many people write at once: a few statements for all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from paceline.core.instants import Instant
+from paceline.engine.ports.conversations import Conversation
+from paceline.engine.ports.records import Account
+from paceline.engine.ports.webhooks import Inbound
+
+Chat = tuple[int, str]
+"""An account, and whom it writes with; or an account and what somebody is called there."""
+Named = tuple[int, str]
+"""An account, and a message as its provider names it."""
+
+
+class Looked(NamedTuple):
+    """What has to be known before anything can be written down."""
+
+    accounts: Mapping[int, Account]
+    settings: Mapping[str, Any]
+    minded: frozenset[Chat]
+    known: frozenset[Named]
+
+
+class Heard(NamedTuple):
+    """A message for the inbox."""
+
+    account_id: int
+    message: Inbound
+    at: Instant
+    conversation_id: int | None
+    """Where it waits for its turn; None for what is nobody's to answer."""
+
+
+class Waiting(NamedTuple):
+    """What became of a conversation in which something was said."""
+
+    conversation_id: int
+    heard_at: Instant
+    first_at: Instant | None
+    last_at: Instant | None
+    due_at: Instant | None
+
+
+class Listening(Protocol):
+    def look(
+        self,
+        account_ids: Collection[int],
+        settings: Collection[str],
+        names: Collection[Chat],
+        messages: Collection[Named],
+    ) -> Looked:
+        """These accounts, those of these settings that there are, which of these people were
+        written to by a campaign that minds whether they answer, and which of these messages are in
+        the inbox already."""
+        ...
+
+    def minded(self, names: Collection[Chat]) -> frozenset[Chat]:
+        """Which of these people were written to by such a campaign."""
+        ...
+
+    def hold(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
+        """The conversations that they have, and new ones where they have none, made at that
+        instant; held until the end of the transaction."""
+        ...
+
+    def add(self, heard: Sequence[Heard]) -> list[int | None]:
+        """The number of each message, in this order; None where it is there already."""
+        ...
+
+    def renew(self, turns: Sequence[tuple[int, int]], lease_us: int) -> set[int]:
+        """Hold turns, each with its generation, for so much longer; those that are still ours and
+        in the making."""
+        ...
+
+    def let_wait(self, waiting: Sequence[Waiting]) -> None:
+        """Write down how these conversations stand, which are held."""
+        ...
