@@ -13,6 +13,7 @@ import pytest
 from paceline.core import usage as usages
 from paceline.core.holds import NO_HOLDS, Holds
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.usage import Usage
 from paceline.engine import alerts, lane_writes, memory, outbox, settling, teller
 from paceline.engine.chooser import Chooser
@@ -88,6 +89,14 @@ TRIPPED = replace(
 )
 BANNED = _signalled({}, {"ban_after": 2, "ban_for": "40s"}, targets=16)
 THROTTLED = _signalled({}, {"throttle_at": (3, 4, 5, 6)}, targets=12)
+STUBBORN = replace(
+    _signalled({}, {"throttle_at": (9, 10)}),
+    mailings=(
+        Mailing("theirs", ("lane-0", "lane-1"), 2, audience="stubborn"),
+        Mailing("all", ("lane-0", "lane-1"), 60, audience="friend"),
+    ),
+)
+"""Some are always throttled, whoever else gets through; and for a while the account is, too."""
 OUTAGE = replace(
     _signalled(
         {"* rejected": _rule("account", "until resumed")},
@@ -208,6 +217,14 @@ def what_a_dead_process_was_telling_is_never_told(patch: pytest.MonkeyPatch) -> 
     patch.setattr(teller, "ABANDONED_US", 10_000 * HOUR)
 
 
+def every_throttle_is_said_to_be_about_its_recipient(patch: pytest.MonkeyPatch) -> None:
+    def alone(outcome: Outcome, *_: object) -> Outcome:
+        throttled = outcome.kind is OutcomeKind.THROTTLED
+        return outcome._replace(kind=OutcomeKind.TRANSIENT) if throttled else outcome
+
+    patch.setattr(settling, "read_alone", alone)
+
+
 def throttles_in_a_row_are_nobodys_concern(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settling, "SETBACKS_TOLD", 1_000)
 
@@ -254,6 +271,7 @@ SIGNAL_TWINS = (
         6,
         provokes=_answers_of_the_store_are_lost,
     ),
+    Twin(every_throttle_is_said_to_be_about_its_recipient, HEED, STUBBORN, 1),
     Twin(throttles_in_a_row_are_nobodys_concern, TOLD, THROTTLED, 2),
     Twin(
         what_a_dead_process_was_telling_is_never_told,

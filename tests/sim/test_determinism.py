@@ -12,8 +12,8 @@ from paceline.sim.simulation import simulate
 from paceline.sim.weather import Faults
 
 ROOT = Path(__file__).resolve().parents[2]
-WORLDS = ("groups", "campaign", "takeover", "storm", "inbox")
-SHORT = {"inbox": 6}
+WORLDS = ("groups", "campaign", "takeover", "storm", "inbox", "talks")
+SHORT = {"inbox": 6, "talks": 9}
 """Of worlds that last for days, a seed that does not take long."""
 
 STORY = """

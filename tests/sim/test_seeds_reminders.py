@@ -5,10 +5,10 @@ import pytest
 from tests.sim.seeds import all_is_well, chunks
 
 
-@pytest.mark.parametrize("seeds", chunks(6, 2), ids=str)
+@pytest.mark.parametrize("seeds", chunks(4, 2), ids=str)
 def test_reminders_in_heavy_weather(seeds: range) -> None:
     all_is_well("reminders", "heavy", seeds)
 
 
 def test_reminders_in_light_weather() -> None:
-    all_is_well("reminders", "light", range(2))
+    all_is_well("reminders", "light", range(1))

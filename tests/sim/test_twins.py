@@ -12,14 +12,24 @@ import structlog
 
 from paceline.sim.checks import CHECKS
 from paceline.sim.simulation import Verdict, play
+from tests.sim.bid_twins import BID_TWINS
 from tests.sim.campaign_twins import CAMPAIGN_TWINS
 from tests.sim.inbox_twins import INBOX_TWINS
 from tests.sim.reminder_twins import REMINDER_TWINS
 from tests.sim.signal_twins import SIGNAL_TWINS
+from tests.sim.talk_twins import TALK_TWINS
 from tests.sim.twins import TWINS, Twin
 
 HONEST: dict[tuple[object, ...], Verdict] = {}
-ALL = (*TWINS, *CAMPAIGN_TWINS, *SIGNAL_TWINS, *REMINDER_TWINS, *INBOX_TWINS)
+ALL = (
+    *TWINS,
+    *CAMPAIGN_TWINS,
+    *SIGNAL_TWINS,
+    *REMINDER_TWINS,
+    *INBOX_TWINS,
+    *TALK_TWINS,
+    *BID_TWINS,
+)
 
 
 @pytest.fixture(autouse=True)

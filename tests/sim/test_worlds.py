@@ -60,6 +60,30 @@ def test_crashes_come_in_storms_only_where_there_is_weather() -> None:
     assert draw_world("storm", random.Random(1), "none").climate is None
 
 
+def test_in_talks_the_people_of_a_campaign_write_to_accounts_that_listen() -> None:
+    for seed in range(8):
+        world = draw_world("talks", random.Random(seed), "heavy")
+        assert world.talk is not None and world.processes >= 2
+        assert set(world.talk.patience) == {sender.name for sender in world.senders}
+        (mailing,) = world.mailings
+        assert world.talk.people == tuple(mailing.address(one) for one in range(mailing.targets))
+        calm = draw_world("talks", random.Random(seed), "none")
+        assert calm.talk is not None and len(calm.talk.minds) == 1 and calm.climate is None
+
+
+def test_in_replies_people_have_less_time_to_answer_than_they_take_at_times() -> None:
+    for seed in range(8):
+        world = draw_world("replies", random.Random(seed), "heavy")
+        assert world.talk is not None and world.climate is not None
+        (mailing,) = world.mailings
+        assert mailing.follow_up is not None and mailing.follow_up.on == "reply"
+        assert world.talk.people == tuple(mailing.address(one) for one in range(mailing.targets))
+        shortest_us, longest_us = world.talk.rest_us
+        assert shortest_us <= mailing.follow_up.within_us == world.talk.within_us < longest_us
+        assert not world.climate.step_every_us, "by a clock set back nobody can tell what is late"
+        assert draw_world("replies", random.Random(seed), "none").climate is None
+
+
 def test_inbox_lasts_for_days_and_its_campaigns_go_to_the_same_people() -> None:
     for seed in range(8):
         world = draw_world("inbox", random.Random(seed), "heavy")

@@ -7,7 +7,14 @@ from collections.abc import Callable
 
 from paceline.core.errors import InputError
 from paceline.core.nearest import did_you_mean
-from paceline.sim import campaign_worlds, inbox_worlds, reminder_worlds, signal_worlds, worlds
+from paceline.sim import (
+    campaign_worlds,
+    inbox_worlds,
+    reminder_worlds,
+    signal_worlds,
+    talk_worlds,
+    worlds,
+)
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
 
@@ -30,6 +37,8 @@ WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "signals": signal_worlds.signals,
     "reminders": reminder_worlds.reminders,
     "inbox": inbox_worlds.inbox,
+    "talks": talk_worlds.talks,
+    "replies": talk_worlds.replies,
 }
 ANY = "any"
 """Instead of a name: each seed chooses one of the quick worlds."""

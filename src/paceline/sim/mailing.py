@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paceline.core.hours import Hours
-from paceline.core.model import AtClose, Part, Step
+from paceline.core.model import AtClose, FollowUp, Part, Step
 from paceline.engine.campaign_spec import Assignment, BeforeOpen
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland")
@@ -30,6 +30,7 @@ class Mailing:
     expire_after_us: int | None = None
     assignment: Assignment = "round_robin"
     steps: tuple[Step, ...] = ()
+    follow_up: FollowUp | None = None
     planned: bool = False
     """Whether it is laid out over its accounts beforehand."""
     before_open: BeforeOpen = "hold"
@@ -42,7 +43,7 @@ class Mailing:
 
     @property
     def deliveries(self) -> int:
-        """How many it comes to, later steps included."""
+        """How many it comes to, later steps included; what people bid comes on top."""
         return self.targets * (1 + len(self.steps))
 
     def address(self, number: int) -> str:

@@ -22,10 +22,11 @@ from paceline.engine.commands.accounts import AccountChange, House
 from paceline.engine.ports import NewDelivery, Store, Tx
 from paceline.engine.runs import standing_run
 from paceline.providers.sandbox import MemoryEffects
-from paceline.sim import attention, reminder_orders
+from paceline.sim import attention, reminder_orders, talk_orders
 from paceline.sim.attention import Table
 from paceline.sim.process import Surroundings
 from paceline.sim.reminding import Book
+from paceline.sim.talk import ByHand
 from paceline.sim.worlds import World
 
 REPLIES = "(replies)"
@@ -72,6 +73,9 @@ class Operators:
     """What was asked for, each under a key of its own."""
     tables: list[Table] = field(default_factory=list)
     book: Book = field(default_factory=Book)
+    by_hand: list[ByHand] = field(default_factory=list)
+    resent: set[int] = field(default_factory=set)
+    """Deliveries in doubt that they had sent again."""
 
     @property
     def store(self) -> Store:
@@ -92,6 +96,8 @@ class Operators:
         account, routine = self.rng.choice(self.world.senders).name, self.world.routine
         if routine is not None:
             return [*self._of_accounts(account), *reminder_orders.orders(self, routine)]
+        if self.world.talk is not None:
+            return [*self._of_accounts(account), *talk_orders.orders(self)]
         campaign = self.rng.choice(self.world.mailings).name
         return [
             (f"pauses {account}", lambda: self._pause_account(account)),
@@ -296,6 +302,7 @@ class Operators:
         """
         if self.world.routine is not None:
             reminder_orders.put_right(self)
+        talk_orders.put_right(self)
         with self.store.read() as tx:
             stopped = tx.settings.stopped() is not None
             there = {a.id: a for a in tx.accounts.list() if a.removed_at is None}
@@ -319,6 +326,8 @@ class Operators:
             self._resolve(doubt.id, "sent" if arrived else otherwise)
 
     def _resolve(self, delivery_id: int, verdict: control.Resolved) -> None:
+        if verdict == "resend":
+            self.resent.add(delivery_id)
         self.say(lambda tx, now: control.resolve_unknown(tx, delivery_id, verdict, now))
 
 

@@ -19,22 +19,17 @@ from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, 
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal
-from paceline.engine.looking import Looker
 from paceline.engine.ports import Store, Tx
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
-from paceline.engine.teller import Teller
-from paceline.engine.unsubscribing import Links, UnsubscribeDesk
-from paceline.engine.watching import Watcher
+from paceline.engine.unsubscribing import Links
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
+from paceline.sim.beside import Doors, lookers, wire_of
 from paceline.sim.loop import OWNER, VirtualLoop
-from paceline.sim.mailboxes import PostalWire
-from paceline.sim.phone import Line, Phone
-from paceline.sim.post_office import PostOffice
+from paceline.sim.phone import Phone
 from paceline.sim.trace import Trace
 from paceline.sim.watching import CommitWatch
 from paceline.sim.weather import Commit, Weather
-from paceline.sim.wire import Wire
 from paceline.sim.witness import Witness
 
 T = TypeVar("T")
@@ -108,8 +103,6 @@ class Process:
         """From when to when it stood still last."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
-        office = around.provider if isinstance(around.provider, PostOffice) else None
-        wire = Wire(self, around.provider) if office is None else PostalWire(self, office)
         watch = CommitWatch(around.trace, name)
         self.store = PortStore(around.store, around.trace, name)
         self.journal = GroupJournal(
@@ -119,7 +112,7 @@ class Process:
             reader=PortRunner(self, writes=False),
             observer=watch,
         )
-        providers = Registry([wire])
+        providers = Registry([wire_of(self)])
         self.supervisor = Supervisor(
             self.journal,
             clock,
@@ -132,13 +125,8 @@ class Process:
         self._context.run(OWNER.set, self)
         self._main = self._begin(self.supervisor.run(), "process")
         self._main.add_done_callback(lambda _: self.gone.set())
-        beside: list[Looker] = []
-        if around.phone is not None:
-            beside.append(Teller(self.journal, clock, Line(self, around.phone)))
-        self._desk: UnsubscribeDesk | None = None
-        if office is not None and around.links is not None:
-            beside.append(_watcher(self.journal, clock, providers, office))
-            self._desk = UnsubscribeDesk(self.journal, clock, around.links)
+        self._doors = Doors(self, clock, providers)
+        beside = lookers(self, clock, providers)
         self._beside = [(one, self._begin(one.run(), type(one).__name__)) for one in beside]
         around.trace.note(name, "starts")
 
@@ -218,13 +206,26 @@ class Process:
     async def unsubscribe(self, token: str) -> bool:
         """Whether somebody who followed a link was told that it is done. Whoever asks a process
         that dies, or that cannot reach its database, was not."""
-        if self._desk is None or not self.alive:
+        return await self._knocked(self._doors.unsubscribe(token), "page of")
+
+    async def report(self, account: str, body: bytes, within_us: int) -> bool:
+        """Whether a provider that reports something was told in time that it is taken."""
+        return await self._knocked(self._doors.report(account, body), "hook of", within_us)
+
+    async def _knocked(
+        self, work: Coroutine[Any, Any, bool], what: str, within_us: int | None = None
+    ) -> bool:
+        """Whether somebody who called was told yes. Whoever loses patience hangs up; what they
+        asked for goes on."""
+        if not self.alive:
+            work.close()
             return False
-        answering = self._begin(self._desk.unsubscribe(token), "page of")
-        await asyncio.wait({answering})
-        if answering.cancelled() or isinstance(answering.exception(), StoreError):
+        answering = self._begin(work, what)
+        await asyncio.wait({answering}, timeout=None if within_us is None else within_us / SECOND)
+        if not answering.done():
+            answering.add_done_callback(_noticed)
             return False
-        return answering.result()
+        return _noticed(answering)
 
     # ------------------------------------------------------------------ what befalls it
 
@@ -278,18 +279,12 @@ class Process:
             raise asyncio.CancelledError
 
 
-def _watcher(
-    journal: GroupJournal, clock: SystemClock, providers: Registry, office: PostOffice
-) -> Watcher:
-    post = office.post
-    return Watcher(
-        journal,
-        clock,
-        providers,
-        look_every_us=post.look_every_us,
-        wait_us=post.wait_us,
-        lease_us=post.lease_us,
-    )
+def _noticed(answering: asyncio.Task[bool]) -> bool:
+    """What somebody was told: nothing, where their process died or could not reach its database.
+    Any other error is a defect, and comes out here."""
+    if answering.cancelled() or isinstance(answering.exception(), StoreError):
+        return False
+    return answering.result()
 
 
 INSIDE = (Commit.BUSY, Commit.CONFLICT, Commit.ROW)

@@ -37,7 +37,7 @@ class Entry:
     alerts: Mapping[int, Alert] = field(default_factory=dict)
     """All there ever were."""
     suppressed: Mapping[str, str] = field(default_factory=dict)
-    """Addresses that were not before, and by what they came to be."""
+    """Addresses that were not before, or by something else, and by what they came to be."""
     bounced: tuple[int, ...] = ()
     """Deliveries that were not before."""
     received: tuple[Received, ...] = ()
@@ -50,7 +50,7 @@ class Register:
         self._store = store
         self._clock = clock
         self._moment: MailMoment | None = None
-        self._suppressed: set[str] = set()
+        self._suppressed: dict[str, str] = {}
         self._bounced: set[int] = set()
         self._received = 0
         self._alerts: dict[int, Alert] = {}
@@ -87,9 +87,13 @@ class Register:
         suppressed: dict[str, str] = {}
         bounced: list[int] = []
         received: list[Received] = []
-        if before is None or moment.suppressed != before.suppressed:
-            listed = tx.suppressions.list()
-            suppressed = {one[0]: one[2] for one in listed if one[0] not in self._suppressed}
+        # Somebody may complain who is not written to any more: then there is an alert.
+        if before is None or (moment.suppressed, moment.alerts) != (
+            before.suppressed,
+            before.alerts,
+        ):
+            listed = {one[0]: one[2] for one in tx.suppressions.list()}
+            suppressed = dict(listed.items() - self._suppressed.items())
         if before is None or moment.bounced != before.bounced:
             page = tx.deliveries.page(state=DeliveryState.BOUNCED, limit=EVERYTHING)
             bounced = [one.id for one in page if one.id not in self._bounced]

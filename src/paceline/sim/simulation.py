@@ -25,12 +25,13 @@ from paceline.sim.checks.evidence import OVER
 from paceline.sim.correspondence import Correspondence
 from paceline.sim.diary import Annals, Diary
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
-from paceline.sim.operators import OUT_OF_SERVICE
+from paceline.sim.operators import OUT_OF_SERVICE, REPLIES
 from paceline.sim.posting import keep_hours, next_mail_at, open_the_office, told, unread
 from paceline.sim.process import Skew
 from paceline.sim.reminder_orders import left
 from paceline.sim.reminding import Routine
 from paceline.sim.stage import DRIFT_US, Stage, blank_database, set_stage
+from paceline.sim.talking import open_the_exchange, proceedings, unsettled
 from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
@@ -38,6 +39,10 @@ from paceline.store.database import open_store
 
 LOOK_EVERY_US = 20 * MINUTE
 """How often people put things right while everything comes to rest."""
+LOOK_SOON_US = MINUTE
+"""The same where somebody waits for an answer."""
+SURE_US = 4 * MINUTE
+"""How long nothing that somebody waits for is on the wire there at most."""
 BACK_US = MINUTE
 """How long before something is due everybody is back."""
 
@@ -122,6 +127,8 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
 async def _perform(stage: Stage) -> None:
     if stage.office is not None:
         open_the_office(stage, stage.office)
+    if stage.exchange is not None:
+        open_the_exchange(stage, stage.exchange)
     for number in range(stage.world.processes):
         stage.start(f"process-{number}")
     loop = asyncio.get_running_loop()
@@ -239,15 +246,18 @@ async def _come_to_rest(stage: Stage) -> None:
     """Fair weather: people put right what only they can, until nothing is left to do."""
     calm_at = stage.around.clock.now()
     give_up_at = calm_at + stage.world.calm_us
+    every_us, sure_us = LOOK_EVERY_US, LOOK_EVERY_US
+    if stage.world.talk is not None:
+        every_us, sure_us = LOOK_SOON_US, SURE_US
     while (now := stage.around.clock.now()) < give_up_at:
         if stage.world.tended:
-            stage.operators.put_right(doubts=now > calm_at)
+            stage.operators.put_right(doubts=now >= calm_at + sure_us)
         if not _left(stage):
             stage.over = True
             return
         if stage.world.rests:
             await _rest(stage)
-        await asyncio.sleep(LOOK_EVERY_US / SECOND)
+        await asyncio.sleep(every_us / SECOND)
 
 
 async def _rest(stage: Stage) -> None:
@@ -257,7 +267,7 @@ async def _rest(stage: Stage) -> None:
         wakes = (tx.lanes.next_wake_at(), next_mail_at(stage))
         wake_at = min((at for at in wakes if at is not None), default=None)
         busy = any(lane.owner is not None for lane in lanes) or bool(tx.steps.waiting())
-        busy = busy or not _only_waits_for_mail(stage, tx)
+        busy = busy or not _only_waits_for_mail(stage, tx) or bool(unsettled(stage, tx))
     rest_us = 0 if wake_at is None or busy else wake_at - BACK_US - stage.around.clock.now()
     if rest_us < LOOK_EVERY_US:
         return
@@ -283,6 +293,7 @@ def _left(stage: Stage) -> int:
         return (
             left(tx)
             + unread(stage, tx)
+            + unsettled(stage, tx)
             + sum(
                 count
                 for campaign in tx.campaigns.list()
@@ -333,7 +344,8 @@ def _evidence(stage: Stage) -> Evidence:
         policies=policies,
         planned=sum(m.deliveries for m in world.mailings)
         + stage.operators.direct
-        + sum(run.total for run in runs.values() if run.kind == "reminder"),
+        + sum(run.total for run in runs.values() if run.kind == "reminder" or run.follow_ups)
+        + sum(run.total for run in runs.values() if world.talk and run.campaign == REPLIES),
         suppressed_at={**_suppressed_at(stage), **witness.suppressed_at},
         silences=stage.operators.silences,
         ended_at=stage.around.clock.now(),
@@ -351,6 +363,7 @@ def _evidence(stage: Stage) -> Evidence:
         rung=stage.around.phone.rung if stage.around.phone is not None else (),
         annals=_annals(stage),
         post=_correspondence(stage),
+        talks=proceedings(stage),
     )
 
 

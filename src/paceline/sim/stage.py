@@ -28,15 +28,19 @@ from paceline.engine.unsubscribing import KEY, Links, ensure_links, set_base_url
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.sim.attention import Table
+from paceline.sim.beside import let_knock
 from paceline.sim.chronicle import Chronicle
+from paceline.sim.customers import Exchange
 from paceline.sim.diary import Diary
 from paceline.sim.mailing import Mailing
+from paceline.sim.minutes import Minutes
 from paceline.sim.operators import Operators
 from paceline.sim.phone import Phone
 from paceline.sim.post_office import Letters, PostOffice
 from paceline.sim.process import Process, Skew, Surroundings
 from paceline.sim.register import Register
 from paceline.sim.reminder_orders import set_up
+from paceline.sim.responding import WAY
 from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
 from paceline.sim.witness import Witness
@@ -72,6 +76,7 @@ class Stage:
     skews: dict[str, Skew] = field(default_factory=dict)
     chronicle: Chronicle | None = None
     register: Register | None = None
+    minutes: Minutes | None = None
     born: int = 0
     over: bool = False
     clicking: int = 0
@@ -87,6 +92,12 @@ class Stage:
         """Where letters go, in worlds with mail."""
         provider = self.around.provider
         return provider if isinstance(provider, PostOffice) else None
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Where people write, in worlds in which they are conversed with."""
+        provider = self.around.provider
+        return provider if isinstance(provider, Exchange) else None
 
     def start(self, name: str) -> None:
         """A process of that name, on the machine of that name."""
@@ -117,7 +128,8 @@ def set_stage(
     """Accounts, campaigns and people; nobody runs yet."""
     chronicle = _chronicle(world, store, clock)
     register = None if world.post is None else Register(store, clock)
-    store = register or chronicle or store
+    minutes = None if world.talk is None else Minutes(store, clock)
+    store = register or minutes or chronicle or store
     effects, provider = _provider(world, clock, trace)
     house = House(Registry([provider]), Catalogue())
     witness = Witness(clock, store, trace, careful=world.careful)
@@ -136,7 +148,12 @@ def set_stage(
             new = NewAccount(
                 sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
             )
-            accounts.add(tx, new, house, clock.now())
+            account = accounts.add(tx, new, house, clock.now())
+            if world.talk is not None:
+                patience = world.talk.patience[sender.name]._asdict()
+                tx.accounts.update(account.id, answering={"way": WAY, **patience})
+        if world.talk is not None:
+            let_knock(tx)
         for signal, rule in (world.signals or {}).items():
             signals.set_rule(tx, signal, rule, ["sandbox"], clock.now())
         for mailing in world.mailings:
@@ -157,6 +174,7 @@ def set_stage(
         rng,
         chronicle=chronicle,
         register=register,
+        minutes=minutes,
         spread_us=spread_us,
     )
 
@@ -164,10 +182,12 @@ def set_stage(
 def _provider(
     world: World, clock: LoopClock, trace: Trace
 ) -> tuple[MemoryEffects, SandboxProvider]:
+    letters = Letters()
+    if world.talk is not None:
+        return letters, Exchange(clock, letters, world.talk, trace)
     if world.post is None:
         effects = MemoryEffects()
         return effects, SandboxProvider(clock, effects)
-    letters = Letters()
     office = PostOffice(clock, letters, world.post, trace)
     office.set_up([sender.name for sender in world.senders], world.lasts_us)
     return letters, office
@@ -192,6 +212,7 @@ def _create(tx: Tx, mailing: Mailing, house: House, now: Instant) -> None:
     spec = CampaignSpec(
         assignment=mailing.assignment,
         steps=mailing.steps,
+        follow_up=mailing.follow_up,
         name=mailing.name,
         accounts=mailing.senders,
         content=Content(mailing.parts),

@@ -86,6 +86,19 @@ READS = ((Read.CRASH, 1 / 8), (Read.CUT, 1 / 8), (Read.STANDSTILL, 1 / 12))
 """As for notices: there are few, and each is worth a crash."""
 
 
+class Ask(Enum):
+    """What becomes of a process that asks somebody for an answer."""
+
+    WELL = auto()
+    CRASH = auto()  # while it waits
+    CRASH_AFTER = auto()  # with the answer in hand, and nothing written down
+    STANDSTILL = auto()  # for so long that others may have taken its turn
+
+
+ASKS = ((Ask.CRASH, 1 / 20), (Ask.CRASH_AFTER, 1 / 20), (Ask.STANDSTILL, 1 / 12))
+"""Likewise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Climate:
     """How often, as chances: per visit to the store, per call, per turn of the loop."""
@@ -250,6 +263,10 @@ class Weather:
 
     def read(self) -> Read:
         fate: Read = self._drawn(() if self.clear else READS, Read.WELL)
+        return fate
+
+    def ask(self) -> Ask:
+        fate: Ask = self._drawn(() if self.clear else ASKS, Ask.WELL)
         return fate
 
     def login(self) -> tuple[int, bool]:

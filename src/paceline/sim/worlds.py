@@ -17,6 +17,7 @@ from paceline.core.model import Part
 from paceline.sim.mailing import ZONES, Mailing
 from paceline.sim.post import Post
 from paceline.sim.reminding import Routine
+from paceline.sim.talk import Talk
 from paceline.sim.weather import MOODS, Climate, Faults
 
 
@@ -65,6 +66,9 @@ class World:
     post: Post | None = None
     """What becomes of letters, where they are letters; then the watchers of mailboxes run as well,
     and what they take in is read with every commit."""
+    talk: Talk | None = None
+    """Who writes and who answers, where people are conversed with; then what answers runs as well,
+    and how conversations stand is read with every commit."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
     rests: bool = False

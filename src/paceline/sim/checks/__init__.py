@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from paceline.sim.checks import (
     alerts,
+    bids,
     care,
     fanouts,
     firings,
@@ -21,7 +22,9 @@ from paceline.sim.checks import (
     returned,
     signals,
     steps,
+    talks,
     time,
+    turns,
 )
 from paceline.sim.checks.evidence import Evidence, Violation
 
@@ -41,29 +44,31 @@ def _both(one: Check, other: Check) -> Check:
 CHECKS: dict[str, Check] = {
     "never twice": messages.twice,
     "never unrecorded": messages.unrecorded,
-    "never lost": messages.lost,
+    "never lost": _both(messages.lost, talks.lost),
     "never over": limits.over,
     "never impatient": limits.impatient,
     "never wasteful": limits.wasteful,
     "never out of hours": _both(time.out_of_hours, fanouts.out_of_window),
     "never too close": order.too_close,
-    "never to the suppressed": messages.to_the_suppressed,
+    "never to the suppressed": _both(messages.to_the_suppressed, talks.to_the_unwilling),
     "never by two": order.by_two,
     "never against orders": messages.against_orders,
     "never ahead of its step": _both(steps.ahead, returned.followed_up),
     "never careless": _both(care.careless, mailboxes.careless),
     "never heedless": signals.heedless,
-    "never untold": _both(alerts.untold, mailboxes.untold),
+    "never untold": _both(_both(alerts.untold, mailboxes.untold), turns.untold),
     "never misfired": firings.misfired,
     "never ahead of its turn": fanouts.ahead_of_turn,
     "never astray": fanouts.astray,
     "never from the thrown out": fanouts.thrown_out,
     "never misreported": reports.misreported,
-    "never unheard": returned.unheard,
+    "never unheard": _both(returned.unheard, talks.unheard),
     "never misled": returned.misled,
-    "never stuck": messages.stuck,
+    "never out of turn": _both(turns.out_of_turn, talks.out_of_turn),
+    "never unbidden": bids.unbidden,
+    "never stuck": _both(messages.stuck, talks.stuck),
 }
-"""The promises by name. Two come with conversations: never out of turn, never unbidden."""
+"""The promises by name."""
 
 
 def judge(evidence: Evidence) -> list[Violation]:

@@ -23,8 +23,12 @@ from paceline.sim.phone import Rung
 
 PROMISE = "never untold"
 
+AWAY = "account.away"
+"""That an account cannot be opened is nobody's answer: nothing in the tables is its cause."""
 STOPPED = ("paused", "suspended", "cooling_down")
 """States of an account that somebody has to know of, when they come by themselves."""
+PASSING = ("account.throttled", AWAY)
+"""What nobody resumes."""
 AGAIN_US = HOUR
 ABANDONED_US = 2 * MINUTE
 QUIET_US = HOUR
@@ -97,7 +101,7 @@ def _raised(counts: _Counts, before: Page, page: Page) -> Iterator[Violation]:
     answered = [row for row in page.rows if row.kind != "intent"]
     for alert in page.alerts.values():
         times = alert.count - (before.alerts[alert.id].count if alert.id in before.alerts else 0)
-        if not times:
+        if not times or alert.kind == AWAY:
             continue
         whose = f"run {alert.run_id}" if alert.run_id is not None else f"account {alert.account_id}"
         allowed = causes.pop(whose, 0) if alert.kind != "account.throttled" else 0
@@ -184,14 +188,14 @@ def _cause_is_gone(alert: Alert, page: Page) -> bool:
         return page.runs[alert.run_id] != "paused"
     assert alert.account_id is not None, "an alert is about a run or an account"
     state, _, removed = page.accounts[alert.account_id]
-    if alert.kind == "account.throttled":
+    if alert.kind in PASSING:
         return removed
     return removed or state not in STOPPED
 
 
 def _is_over_it(evidence: Evidence, alert: Alert, before: Page, page: Page) -> bool:
     """An account that was held back is over it after a quiet hour, or with a cool-down."""
-    if alert.kind != "account.throttled" or alert.cleared_at is None or alert.account_id is None:
+    if alert.kind not in PASSING or alert.cleared_at is None or alert.account_id is None:
         return False
     was, now = (one.accounts[alert.account_id][0] for one in (before, page))
     quiet_us = alert.cleared_at - alert.last_at + evidence.spread_us

@@ -16,6 +16,7 @@ from paceline.sim.attention import Table
 from paceline.sim.chronicle import Page
 from paceline.sim.correspondence import Correspondence
 from paceline.sim.diary import Annals
+from paceline.sim.minutes import Proceedings
 from paceline.sim.operators import Release, Silence
 from paceline.sim.phone import Rung
 from paceline.sim.witness import Heard, Loaded, Look, Seen
@@ -77,6 +78,8 @@ class Evidence:
     """What was ordered and what became of it, in worlds with reminders."""
     post: Correspondence | None = None
     """What came back and what was made of it, in worlds with mail."""
+    talks: Proceedings | None = None
+    """What was said and what was made of it, in worlds in which people are conversed with."""
 
     @cached_property
     def by_account(self) -> dict[str, list[Seen]]:

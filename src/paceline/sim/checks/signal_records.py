@@ -19,6 +19,7 @@ from paceline.core.signals import DEFAULT_TABLE
 from paceline.core.tables import Throttle
 from paceline.engine.ports import LedgerRow
 from paceline.providers.sandbox.effects import Effect
+from paceline.sim.checks.alone import Alone, is_reread
 from paceline.sim.checks.evidence import Evidence
 from paceline.sim.checks.messages import UNDER_WAY_US
 from paceline.sim.checks.time import day_of
@@ -73,6 +74,7 @@ class Records:
 
     def __post_init__(self) -> None:
         self._names = {name: number for number, name in self.evidence.accounts.items()}
+        self._alone = Alone()
         for number, page in enumerate(self.evidence.pages):
             for row in page.rows:
                 attempt = (row.delivery_id, row.part, row.attempt)
@@ -102,7 +104,10 @@ class Records:
             return None
         answers = (one for one in self._effects[origin.key] if one.called_at >= origin.at)
         effect = next(answers, None)
-        if effect is None or effect.answer != row.outcome or effect.accepted:
+        own = self._alone.take_in(row, effect)
+        if effect is None or effect.accepted or own:
+            return None
+        if effect.answer != row.outcome and not is_reread(row, effect):
             return None
         rules = self._rules(origin, effect, page.at)
         if any(rule != rules[0] for rule in rules):

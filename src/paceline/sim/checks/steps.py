@@ -20,15 +20,20 @@ def ahead(evidence: Evidence) -> Iterator[Violation]:
     places = {(d.run_id, d.position, d.step): d for d in evidence.deliveries}
     for call in evidence.calls:
         delivery = evidence.by_id.get(call.delivery_id)
-        if delivery is not None and delivery.step > 1:
+        if delivery is not None and _follows(evidence, delivery):
             before = places[delivery.run_id, delivery.position, delivery.step - 1]
             yield from _too_early(evidence, call, delivery, before)
     for delivery in evidence.deliveries:
-        if delivery.step > 1 and delivery.state is DeliveryState.SKIPPED:
+        if _follows(evidence, delivery) and delivery.state is DeliveryState.SKIPPED:
             before = places[delivery.run_id, delivery.position, delivery.step - 1]
             if before.state is DeliveryState.SENT and NOT_DELIVERED in delivery.reason:
                 text = f"delivery {delivery.id} is skipped, but {before.id} before it was sent"
                 yield Violation(PROMISE, text, evidence.ended_at, (str(delivery.id),))
+
+
+def _follows(evidence: Evidence, delivery: Delivery) -> bool:
+    """Whether it comes a time after another. What people bid is judged in ``bids.py``."""
+    return delivery.step > 1 and not evidence.runs[delivery.run_id].follow_ups
 
 
 def _too_early(
