@@ -3,6 +3,7 @@
 Fixtures that only one part of the system needs live in that part's own conftest.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import create_engine
 
-from paceline.store import migrate
+from paceline.interpreter import GC_THRESHOLDS
+from paceline.store import migrate, postgresql, sqlite
 from paceline.store.database import open_store
 from tests import postgres, prepared
 
@@ -23,6 +26,8 @@ settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# Garbage is looked for as often as in the service.
+gc.set_threshold(*GC_THRESHOLDS)
 
 FIRST = ("processes", "sim")
 """Where the longest tests are. At the end of a run they would be waited for by idle cores; and
@@ -37,6 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
 
 
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, so nobody looks for garbage in it."""
+    gc.freeze()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Two more than there are cores, for whenever some of them wait."""
     return (os.cpu_count() or 1) + 2
@@ -44,10 +54,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def hasty_databases() -> Iterator[None]:
-    """Only the first database of a kind is prepared step by step; and none of those that tests open
-    themselves waits for the disk, for no machine loses its power here."""
+    """Only the first database of a kind is prepared step by step; statements are compiled once for
+    all of them; and none of those that tests open themselves waits for the disk, for no machine
+    loses its power here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "upgrade", prepared.prepare)
+        patch.setattr(sqlite, "_make_private", prepared.make)
+        patch.setattr(sqlite, "create_engine", prepared.create_engine)
+        patch.setattr(postgresql, "create_engine", prepared.create_engine)
         patch.setitem(_defaults(), "durable", False)
         yield
 
@@ -56,6 +70,9 @@ def hasty_databases() -> Iterator[None]:
 def real_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of just that."""
     monkeypatch.setattr(migrate, "upgrade", prepared.prepare_for_real)
+    monkeypatch.setattr(sqlite, "_make_private", prepared.make_for_real)
+    for kind in (sqlite, postgresql):
+        monkeypatch.setattr(kind, "create_engine", create_engine)
     monkeypatch.setitem(_defaults(), "durable", True)
 
 

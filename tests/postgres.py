@@ -36,6 +36,11 @@ max_connections = 200
 log_min_messages = warning
 lc_messages = 'C'
 """
+CARELESS = """
+fsync = off
+full_page_writes = off
+"""
+"""No machine loses its power here, so the server need not wait for the disk."""
 
 
 class NoPostgres(Exception):
@@ -49,6 +54,7 @@ class Server:
     programs: Path
     folder: Path
     identity: dict[str, Any]
+    durable: bool = False
 
     @property
     def cluster(self) -> Path:
@@ -86,7 +92,7 @@ class Server:
             *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
         )
         with (self.cluster / "postgresql.conf").open("a") as settings:
-            settings.write(SETTINGS)
+            settings.write(SETTINGS if self.durable else SETTINGS + CARELESS)
         port = self._start_on_free_port()
         return URL.create(
             "postgresql+psycopg",
@@ -122,8 +128,9 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[str]:
-    """Yield the SQLAlchemy address of a server that accepts connections, until the block ends."""
+def running_server(*, durable: bool = False) -> Iterator[str]:
+    """Yield the SQLAlchemy address of a server that accepts connections, until the block ends.
+    Whoever measures wants one that waits for the disk."""
     configured = os.environ.get(URL_VARIABLE)
     if configured:
         yield _as_text(make_url(configured).set(drivername="postgresql+psycopg"))
@@ -132,7 +139,8 @@ def running_server() -> Iterator[str]:
     for programs in [*installed_programs(), *packaged_programs()]:
         with _server_folder() as (folder, identity):
             try:
-                server = Server(_reachable(programs, folder, identity), folder, identity)
+                reachable = _reachable(programs, folder, identity)
+                server = Server(reachable, folder, identity, durable)
                 url = server.start()
             except (NoPostgres, OSError, subprocess.SubprocessError) as failure:
                 tried.append(f"{programs}: {failure}")

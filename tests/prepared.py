@@ -1,27 +1,36 @@
-"""Databases that are prepared by what was seen when the first one was.
+"""Databases that cost no more than what a test does with them.
 
-Preparing a database takes alembic a tenth of a second, and a suite of thousands of tests needs as
-many of them. The first of each kind in a process is prepared for real, and the statements that made
-it are noted; the others get the same ones at once. Tests of the preparation itself ask for
-``real_databases``.
+Preparing a database takes alembic a tenth of a second, compiling the statements that a test uses
+takes SQLAlchemy as long again, and a suite of thousands of tests needs as many of them. So only the
+first database of each kind in a process is prepared for real: other new SQLite files are copies of
+the first, other databases get the statements that made the first. And a statement is compiled once
+for all databases of a kind. Tests of the preparation itself ask for ``real_databases``.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, event
+import sqlalchemy
+from sqlalchemy import Connection, Engine, event
 
-from paceline.store import migrate
+from paceline.store import migrate, sqlite
+from paceline.store.database import open_store
 
 Statement = tuple[str, Any]
 
 prepare_for_real = migrate.upgrade
+make_for_real = sqlite._make_private
 
 _seen: dict[str, list[Statement]] = {}
 """By dialect, what made an empty database a prepared one."""
+_files: list[bytes] = []
+"""What a prepared SQLite file holds, once there was one."""
 
 
 def prepare(connection: Connection) -> None:
@@ -55,3 +64,52 @@ def _noted(connection: Connection) -> Iterator[list[Statement]]:
         yield noted
     finally:
         event.remove(connection, "before_cursor_execute", note)
+
+
+def make(path: Path) -> None:
+    """What ``sqlite._make_private`` does; only that there is something in the new file."""
+    if not _files:
+        _files.append(_a_prepared_file())
+    try:
+        made, name = tempfile.mkstemp(dir=path.parent)
+    except OSError:
+        make_for_real(path)  # which says what is wrong with the folder
+        return
+    try:
+        with os.fdopen(made, "wb") as file:
+            file.write(_files[0])
+        # All of it is there at once: others may open it at the same moment.
+        os.link(name, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(name)
+
+
+def _a_prepared_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prepared.db"
+        make_for_real(path)
+        open_store(f"sqlite:///{path}", clock=lambda: 0).close()
+        return path.read_bytes()
+
+
+class _Compiled(dict[Any, Any]):
+    """Compiled statements. SQLAlchemy asks by its dialect, of which every engine has its own; those
+    of one kind are all alike here."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get((key[0].name, *key[1:]), default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__((key[0].name, *key[1:]), compiled)
+
+
+_compiled = _Compiled()
+
+
+def create_engine(*args: Any, **options: Any) -> Engine:
+    """What SQLAlchemy's own does."""
+    return sqlalchemy.create_engine(
+        *args, **options, execution_options={"compiled_cache": _compiled}
+    )

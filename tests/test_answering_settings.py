@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -72,14 +71,19 @@ def test_what_is_wrong_names_the_file_and_the_table(
     assert str(caught.value).startswith(f"{path}: {complaint}")
 
 
-def test_every_key_is_explained_and_every_example_is_valid() -> None:
+def test_every_key_is_explained_and_every_example_is_valid(tmp_path: Path) -> None:
     text = PAGE.read_text()
     told = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
     wanted = {key for keys in (COMMON, *KEYS.values()) for key in keys}
     assert wanted <= told
-    examples = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", text, re.S)]
-    found = [way for block in examples for way in ways_of(block["answering"]).values()]
-    assert {way.responder for way in found} == set(KEYS)
+    found, confirmed = set(), False
+    for number, block in enumerate(re.findall(r"```toml\n(.*?)```", text, re.S)):
+        example = tmp_path / f"{number}.toml"
+        example.write_text(block)
+        settings = load(example, environ={})
+        found |= {way.responder for way in settings.answering.values()}
+        confirmed |= settings.opt_out.confirmation is not None
+    assert found == set(KEYS) and confirmed
 
 
 @pytest.mark.parametrize("key", ["quiet", "max_wait", "retries", "timeout", "history"])
@@ -96,3 +100,28 @@ def test_a_models_defaults_are_those_of_the_documentation(key: str) -> None:
     value = int(default) if default.isdecimal() else default
     model = {"responder": "openai", "model": "x", "prompt": "x", "api_key": "env:X"}
     assert ways_of({"a": {**model, key: value}}) == ways_of({"a": model})
+
+
+def test_how_many_are_answered_at_once(file: Path) -> None:
+    assert load(file, environ={}).answering_at_once == 20
+    file.write_text(f"[answering]\nat_once = 50\n{WRITTEN}")
+    found = load(file, environ={})
+    assert (found.answering_at_once, list(found.answering)) == (50, ["support", "by-hand"])
+    said = {"PACELINE_ANSWERING_AT_ONCE": "7"}
+    assert load(file, environ=said).answering_at_once == 7
+    file.write_text("[answering]\nat_once = 0\n")
+    with pytest.raises(InputError, match=r"answering\.at_once: must be a whole number from 1"):
+        load(file, environ={})
+
+
+def test_words_to_opt_out_are_settings(file: Path) -> None:
+    file.write_text('[opt_out]\nstop = ["genug"]\nconfirmation = "Done."\n')
+    found = load(file, environ={}).opt_out
+    assert found.words.wish_in("Genug!") == "stop"
+    assert found.confirmation is not None and found.confirmation.text == "Done."
+    said = {"PACELINE_OPT_OUT": '{ stop = ["basta ya"] }'}
+    assert load(file, environ=said).opt_out.confirmation is None
+    file.write_text('[opt_out]\nstop = "genug"\n')
+    with pytest.raises(InputError, match=r"opt_out: must be a list such as") as caught:
+        load(file, environ={})
+    assert "paceline.toml" in str(caught.value)

@@ -69,6 +69,7 @@ def test_every_setting_can_be_a_variable() -> None:
         "PACELINE_SANDBOX_EFFECTS": "effects.jsonl",
         "PACELINE_ISOLATION": "Process",
         "PACELINE_ACCOUNTS_PER_PROCESS": "5",
+        "PACELINE_MAX_WORKERS": "6",
         "PACELINE_WORKER_MEMORY": "1 GB",
     }
     settings = load(environ=variables)
@@ -77,6 +78,7 @@ def test_every_setting_can_be_a_variable() -> None:
     assert (settings.process_name, settings.park_after_us) == ("one", 4 * SECOND)
     assert settings.effects_path == Path("effects.jsonl")
     assert (settings.isolation, settings.accounts_per_process) == ("process", 5)
+    assert settings.max_workers == 6
     assert settings.worker_memory == settings.memory_limit == GB
     assert Settings(host="::1").public_url == "http://[::1]:8470"
 
@@ -115,6 +117,7 @@ def test_unknown_names_bring_up_the_nearest() -> None:
         ('log_level = "loud"', "log_level: 'loud' is none of debug, info, warning, error"),
         ('isolation = "thread"', "isolation: 'thread' is none of shared, process"),
         ("accounts_per_process = 0", "accounts_per_process: must be a whole number from 1 to 1000"),
+        ("max_workers = 0", "max_workers: must be a whole number from 1 to 10000"),
         ('worker_memory = "much"', "worker_memory: 'much' is not an amount of memory"),
         ('log_format = "xml"', "log_format: 'xml' is none of console, json"),
         ('base_url = "pace.example.com"', "base_url: 'pace.example.com' is not an http"),

@@ -96,7 +96,7 @@ def test_every_provider_that_reports_is_heard_at_its_own_address(
 
     play(settings, scene)
     heard = "".join(capfd.readouterr())
-    assert "report taken in" in heard
+    assert "reports taken in" in heard
     for address in addresses:
         assert address.rpartition("/")[2] not in heard
 
@@ -232,3 +232,28 @@ def test_accounts_that_are_not_there_are_told_apart_by_nobody(settings: Settings
         assert len(told) == 1 and answers[0].status_code == 404
 
     play(replace(settings, base_url="https://mail.example.com"), scene)
+
+
+def test_without_the_key_the_provider_is_to_come_again_and_nobody_else_learns_anything(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = TOLD["waha"]
+    (options, *_) = reports.settings.values()
+    made: list[str] = []
+
+    async def with_key(app: App, client: httpx.AsyncClient) -> None:
+        made.append(add(app, "shop", "waha", options))
+
+    play(settings, with_key)
+    (address,) = made
+    monkeypatch.setenv("PACELINE_KEY", new_key())
+
+    async def without(app: App, client: httpx.AsyncClient) -> None:
+        wrong = f"{address[:-1]}{'a' if address[-1] != 'a' else 'b'}"
+        nobody = address.replace("/shop/", "/nobody/")
+        told = [await client.post(path, content=b"{}") for path in (wrong, nobody)]
+        assert {(one.status_code, one.text) for one in told} == {(404, '{"detail":"Not Found"}')}
+        right = await client.post(address, content=b"{}")
+        assert (right.status_code, right.headers["retry-after"]) == (503, "15")
+
+    play(settings, without)

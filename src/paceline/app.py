@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -39,13 +38,13 @@ from paceline.store.database import open_store
 from paceline.vault import KeyFile, KeyVault
 
 if TYPE_CHECKING:
-    from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer
-    from paceline.engine.answering import Answerer, Answers
+    from paceline.engine.answering import Answers
     from paceline.engine.courier import Courier
     from paceline.engine.looking import Looker
     from paceline.engine.ports.workers import Workers
     from paceline.engine.station import Station
+    from paceline.engine.talk_tally import TalkTally
     from paceline.providers.postman import HttpPostman
     from paceline.providers.sandbox import FileEffects
     from paceline.providers.spawning import ProcessWorkers
@@ -147,26 +146,32 @@ def make_answers(settings: Settings, clock: Clock) -> dict[str, Answers]:
     return found
 
 
-async def _answerer(app: App, journal: Journal) -> Answerer:
+async def _answerers(app: App, journal: Journal, tally: TalkTally) -> list[Looker]:
+    """Who answers people, and who looks after it."""
     from paceline.engine.answering import Answerer
+    from paceline.engine.overseeing import Overseer
 
     settings, now = app.settings, app.clock.now()
     for account in await journal.write(lambda tx: refresh(tx, settings.answering, now)):
         log.info("way to answer updated", account=account.name)
     answers = make_answers(settings, app.clock)
     name = settings.process_name
-    return Answerer(journal, app.clock, app.providers, answers, name=name)
+    at_once = settings.answering_at_once
+    answerer = Answerer(
+        journal, app.clock, app.providers, answers, name=name, at_once=at_once, tally=tally
+    )
+    return [answerer, Overseer(journal, app.clock, tally)]
 
 
 def make_workers(settings: Settings) -> ProcessWorkers:
-    """Who starts workers. They find the same settings as we did, and none of them on a command
-    line, where others could read a password."""
+    """Who starts workers. Each is told our settings as its first line, whatever has become of the
+    file since; on a command line others could read a password."""
+    from paceline.handing_down import write_settings
     from paceline.providers.spawning import ProcessWorkers
 
-    said = {"PACELINE_DATABASE": settings.database}
-    if settings.source:
-        said["PACELINE_CONFIG"] = settings.source
-    return ProcessWorkers({**os.environ, **said})
+    return ProcessWorkers(
+        dict(os.environ), lambda name: write_settings(replace(settings, name=name))
+    )
 
 
 @contextmanager
@@ -250,11 +255,13 @@ async def serve(
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer, listen, make_api
     from paceline.api.unsubscribe import add_unsubscribing
+    from paceline.engine.confirming import words_of
     from paceline.engine.journal import GroupJournal, ThreadRunner
     from paceline.engine.readiness import Readiness
     from paceline.engine.reporting import ReportDesk
     from paceline.engine.teller import Teller
     from paceline.engine.watching import Watcher
+    from paceline.stationing import make_station
 
     settings = app.settings
     observer = PrometheusObserver()
@@ -273,16 +280,24 @@ async def serve(
     try:
         await _update_policies(app, journal)
         await _seal_secrets(app, journal)
-        station = _station(app, journal, observer, workers)
+        station = make_station(
+            settings,
+            journal,
+            app.clock,
+            app.providers,
+            observer,
+            lambda: workers or make_workers(settings),
+        )
         teller = Teller(journal, app.clock, notifier, again_us=settings.alerts_again_us)
         api = make_api(observer, Readiness(journal, station, stop))
         links = await journal.write(links_of)
-        add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links))
-        add_hooks(api, ReportDesk(journal, app.clock, app.providers))
+        words = words_of(settings.opt_out, app.providers)
+        add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links, words.after_link))
+        add_hooks(api, ReportDesk(journal, app.clock, app.providers, words))
         http = HttpServer(api, bound)
-        watcher = Watcher(journal, app.clock, app.providers)
-        answerer = await _answerer(app, journal)
-        tellers: list[Looker] = [teller, watcher, answerer, *_couriers(app, journal)]
+        watcher = Watcher(journal, app.clock, app.providers, words=words)
+        answerers = await _answerers(app, journal, observer.talk)
+        tellers: list[Looker] = [teller, watcher, *answerers, *_couriers(app, journal)]
         await _run(app, station, tellers, http, stop, serving)
     finally:
         bound.close()
@@ -354,43 +369,3 @@ async def _seal_secrets(app: App, journal: Journal) -> None:
     else:
         if count:
             log.info("secrets sealed", accounts=count)
-
-
-def _station(
-    app: App, journal: Journal, observer: PrometheusObserver, workers: Workers | None
-) -> Station:
-    """Who sees to the lanes: whoever runs them here, or whoever has them run by workers."""
-    settings = app.settings
-    if settings.isolation == "process":
-        from paceline.engine.orchestrator import Orchestrator, OrchestratorOptions
-
-        return Orchestrator(
-            journal,
-            app.clock,
-            app.providers,
-            workers or make_workers(settings),
-            observer=observer,
-            options=OrchestratorOptions(
-                name=settings.process_name,
-                poll_us=settings.poll_us,
-                grace_us=settings.grace_us,
-                accounts_per_worker=settings.accounts_per_process,
-                memory_limit=settings.memory_limit,
-            ),
-        )
-    from paceline.engine.supervisor import Supervisor, SupervisorOptions
-
-    return Supervisor(
-        journal,
-        app.clock,
-        app.providers,
-        observer=observer,
-        rng=random.Random(secrets.randbits(64)),
-        options=SupervisorOptions(
-            name=settings.process_name,
-            poll_us=settings.poll_us,
-            grace_us=settings.grace_us,
-            park_after_us=settings.park_after_us,
-            fire_concurrency=settings.fire_concurrency,
-        ),
-    )

@@ -21,10 +21,12 @@ from paceline.core.answering import Way, ways_of
 from paceline.core.errors import InputError, NotFoundError
 from paceline.core.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.nearest import did_you_mean
+from paceline.core.opting_out_settings import OptingOut, opting_out_of
 from paceline.core.policy import merge
 from paceline.core.sizes import MB
 from paceline.core.tables import table_of
 from paceline.core.webhooks import Webhook, webhooks_of
+from paceline.engine.ports.workers import MAX_WORKERS
 from paceline.engine.starts import FIRE_CONCURRENCY
 
 FILE = "paceline.toml"
@@ -36,6 +38,7 @@ _NOT_OURS = ("PACELINE_CONFIG", "PACELINE_POLICY", "PACELINE_PYTHON", "PACELINE_
 key to secrets, which belongs in no file of settings."""
 
 DEFAULT_PORT = 8470
+AT_ONCE = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("console", "json")
 ISOLATIONS = ("shared", "process")
@@ -69,6 +72,8 @@ class Settings:
     """Whether all lanes run in this process, or in processes of their own."""
     accounts_per_process: int = 1
     """With processes of their own: how many accounts share one at most."""
+    max_workers: int = MAX_WORKERS
+    """With processes of their own: how many there may be at once."""
     worker_memory: int | None = None
     """What a process that runs lanes may take before it is replaced, in bytes; 0 is anything, and
     None is nothing said, see ``memory_limit``."""
@@ -84,6 +89,10 @@ class Settings:
     """Who is told of events, besides people."""
     answering: Mapping[str, Way] = field(default_factory=dict)
     """The ways to answer people, by their names."""
+    answering_at_once: int = AT_ONCE
+    """How many conversations this process answers at a time."""
+    opt_out: OptingOut = field(default_factory=OptingOut)
+    """The words by which people opt out and in, and what they are told then."""
     per_contact: str = ""
     """How often anybody may be written to, by all accounts together; empty is without limit."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -171,8 +180,10 @@ def load(
             name: merge(policies.get(name, {}), said.get(name, {})) for name in policies | said
         }
     about_alerts = _alerts(written.pop(ALERTS, {}), where=_shown(found))
+    at_once = _at_once(written)
     values = _check(written, where=_shown(found))
-    values |= _check(about_alerts, where=_shown(found), name=lambda key: key.replace("_", ".", 1))
+    for section in (about_alerts, at_once):
+        values |= _check(section, where=_shown(found), name=lambda key: key.replace("_", ".", 1))
     values |= _check(_variables(variables), where=None, name=lambda key: PREFIX + key.upper())
     if database is not None:
         values |= _check({"database": database}, where=None, name=lambda key: f"--{key}")
@@ -213,7 +224,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(reason, where=str(path)) from None
-    known = [*(key for key in _READERS if key not in _OF_ALERTS), "policy", ALERTS]
+    known = [*(key for key in _READERS if key not in _OF_SECTIONS), "policy", ALERTS]
     for key in written:
         if key not in known:
             raise InputError(f"unknown key {key!r}{did_you_mean(key, known)}", where=str(path))
@@ -272,6 +283,15 @@ def _alerts(written: object, where: str | None) -> dict[str, Any]:
     return {f"{ALERTS}_{key}": value for key, value in written.items()}
 
 
+def _at_once(written: dict[str, Any]) -> dict[str, Any]:
+    """What stands in the section about answering besides the ways, under its name as a variable."""
+    ways = written.get(ANSWERING)
+    if not isinstance(ways, Mapping) or isinstance(ways.get("at_once", {}), Mapping):
+        return {}
+    written[ANSWERING] = {name: way for name, way in ways.items() if name != "at_once"}
+    return {f"{ANSWERING}_at_once": ways["at_once"]}
+
+
 def _variables(variables: Mapping[str, str]) -> dict[str, Any]:
     """The settings among the variables, still as texts."""
     known = {PREFIX + key.upper(): key for key in _READERS}
@@ -318,6 +338,7 @@ _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "fire_concurrency": ("fire_concurrency", readers.whole(1, 1_000)),
     "isolation": ("isolation", readers.one_of(*ISOLATIONS)),
     "accounts_per_process": ("accounts_per_process", readers.whole(1, 1_000)),
+    "max_workers": ("max_workers", readers.whole(1, 10_000)),
     "worker_memory": ("worker_memory", readers.size),
     "key_file": ("key_file", readers.text),
     "sandbox_effects": ("sandbox_effects", readers.text),
@@ -326,6 +347,8 @@ _READERS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "alerts_again": ("alerts_again_us", readers.duration(MINUTE, 30 * DAY)),
     "webhooks": ("webhooks", webhooks_of),
     "answering": ("answering", ways_of),
+    "answering_at_once": ("answering_at_once", readers.whole(1, 10_000)),
+    "opt_out": ("opt_out", opting_out_of),
 }
 """Every key of the file but ``policy``: its field, and how it is read.
 
@@ -333,4 +356,6 @@ Those of a section have its name before theirs, as in a variable.
 """
 
 ALERTS = "alerts"
+ANSWERING = "answering"
 _OF_ALERTS = ("alerts_urls", "alerts_again")
+_OF_SECTIONS = (*_OF_ALERTS, "answering_at_once")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from paceline import app
 from paceline.cli.main import main
 from paceline.core.instants import Instant, parse_instant
 from paceline.engine.ports import Alarm
+from tests.logging_kept import logging_as_before
 
 NOW: Instant = parse_instant("2026-11-15T10:00:00Z")
 """A Sunday, so that office hours are shut."""
@@ -114,14 +113,9 @@ class CommandLine:
 
 
 @pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """Commands set up logging for the whole process, which other tests share with them."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+def logging_kept() -> Iterator[None]:
+    with logging_as_before():
+        yield
 
 
 @pytest.fixture

@@ -160,3 +160,38 @@ def test_on_a_terminal_the_alert_stands_under_the_table(launched: CommandLine) -
     told = [line.strip() for line in console.file.getvalue().splitlines() if line.strip()]
     table = next(number for number, line in enumerate(told) if line.startswith("ACCOUNT"))
     assert told.index(ACCOUNT_LINE) > table
+
+
+FOLLOWED = """
+name = "many"
+accounts = ["ann"]
+targets = ["+34600111222", "+34600333444"]
+[[steps]]
+[[steps.parts]]
+text = "shall I?"
+[[steps]]
+on = "reply"
+[[steps.parts]]
+text = "here it is"
+"""
+
+
+def test_a_status_says_how_follow_ups_stand(paceline: CommandLine) -> None:
+    paceline.ok("account", "add", "ann", "--provider", "sandbox")
+    paceline.write("many.toml", FOLLOWED)
+    made = paceline.ok("campaign", "create", "-f", "many.toml", "--launch").out
+    assert "campaign many created: 2 deliveries on ann" in made
+    assert "and a follow-up to whoever answers within 1d" in made
+    found = paceline.ok("campaign", "status", "many", "--json").json["follow_ups"]
+    assert (found["on"], found["within"], found["until"], found["over"]) == (
+        "reply",
+        "1d",
+        None,
+        False,
+    )
+    (told,) = [
+        line
+        for line in paceline.ok("campaign", "status", "many").out.splitlines()
+        if "follow-ups" in line
+    ]
+    assert told == "follow-ups on an answer within 1d: none so far"

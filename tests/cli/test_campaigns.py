@@ -58,6 +58,7 @@ def test_the_status_adds_up(created: CommandLine) -> None:
     assert set(status) == {
         "name", "state", "reason", "total", "counts", "accounts", "runs", "settings",
         "created_at", "launched_at", "finished_at", "stopped", "eta", "alerts",
+            "follow_ups",
     }  # fmt: skip
     assert set(status["counts"]) == {state.value for state in DeliveryState}
     assert sum(status["counts"].values()) == status["total"] == 3

@@ -8,7 +8,8 @@ from tests.cli.conftest import NOW, CommandLine
 
 DELIVERY_KEYS = {
     "id", "campaign", "account", "target", "action", "state", "reason", "scheduled_at", "due_at",
-    "expires_at", "sent_at", "attempts", "retries", "parts_done", "provider_id", "fields",
+    "expires_at", "sent_at", "delivered_at", "read_at", "attempts", "retries", "parts_done",
+    "provider_id", "fields",
 }  # fmt: skip
 
 
@@ -33,6 +34,19 @@ def test_waiting_for_a_message_that_does_not_leave(accounts: CommandLine) -> Non
     assert accounts.clock.now() - NOW == 60_000_000, "it waits as long as it was told to"
 
 
+def test_a_message_says_how_often_it_is_tried_again(accounts: CommandLine) -> None:
+    accounts.ok("send", "team", "anna", "--text", "Hello", "--retries", "1")
+    accounts.ok("send", "team", "anna", "--text", "Hello")
+    store = open_store("sqlite:///paceline.db", clock=accounts.clock.now)
+    with store.read() as tx:
+        kept = [tx.deliveries.get(number).content for number in (1, 2)]
+    store.close()
+    assert kept == [
+        [{"kind": "text", "text": "Hello", "retries": 1}],
+        [{"kind": "text", "text": "Hello"}],
+    ]
+
+
 def test_a_message_with_a_picture(accounts: CommandLine) -> None:
     accounts.write("cat.png", b"cat")
     accounts.ok("send", "team", "anna", "--media", "cat.png", "--text", "My cat")
@@ -51,6 +65,10 @@ def test_messages_that_cannot_be(accounts: CommandLine) -> None:
         (("team", "anna", "--text", "x", "--action", "fax"), "action: sandbox cannot send action"),
         (("team", "anna", "--media", "no.png"), "--media: no such file 'no.png'"),
         (("team", "anna", "--text", "x", "--for", "long"), "--for: 'long' is not a duration"),
+        (
+            ("team", "anna", "--text", "x", "--retries", "11"),
+            "--retries: must be a whole number from 0 to 10",
+        ),
         (("teem", "anna", "--text", "x"), "no account named 'teem', did you mean 'team'?"),
     ]:
         assert complaint in accounts.refused("send", *words)
@@ -78,8 +96,8 @@ def test_why_as_json(accounts: CommandLine) -> None:
     assert by_account.json == by_number.json
     answer = by_account.json
     assert set(answer) == {
-        "account", "delivery", "target", "state", "settled", "verdict", "gates", "outside",
-        "cures", "alerts",
+        "account", "delivery", "target", "state", "sent_at", "delivered_at", "read_at", "settled",
+        "verdict", "gates", "outside", "cures", "alerts",
     }  # fmt: skip
     assert answer["verdict"] == {
         "kind": "wait",

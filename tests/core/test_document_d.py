@@ -7,7 +7,6 @@ random runs of the real engine in virtual time, with the provider's own log as t
 import random
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,11 +31,7 @@ from paceline.engine.ports import Tx
 from tests.engine.scenes import (
     deliveries,
     in_state,
-    reply,
     say,
-    send_direct,
-    slow_heart,
-    until,
 )
 from tests.engine.world import Process, World
 
@@ -230,64 +225,6 @@ def test_property_4_campaign_resume_after_interruption(seed: int) -> None:
     """Killed or paused at any moment and resumed: only what was pending is processed, and nothing
     is sent twice."""
     play(seed, _interrupted)
-
-
-# ---------------------------------------------------------------------- Property 5
-
-
-def reached_by(world: World) -> set[int]:
-    """The deliveries that the provider holds."""
-    return {int(effect.key.split("-")[1]) for effect in world.sends()}
-
-
-async def _replies_only(world: World, rng: random.Random) -> None:
-    """Monday 09:00, and business hours that begin at 14:00: whoever writes before was let by."""
-    hours = {"hours": "Mon-Fri 14:00-18:00 UTC", "spacing": "5m", "batch": "2 then 10m"}
-    world.account(policy=hours, latency="10ms..1s", seed=rng.randrange(1000))
-    world.campaign(rng.randint(1, 6))
-    process = world.process(poll_us=MINUTE)
-    replied: set[int] = set()
-    direct: set[int] = set()
-    for number in range(rng.randint(0, 5)):
-        await world.wait(rng.randint(0, 20 * MINUTE))
-        if rng.random() < 0.6:
-            replied.add(reply(world, f"eve-{number}"))
-        else:
-            direct.add(send_direct(world, f"adam-{number}"))
-        await world.wait(2 * MINUTE)  # as often as this process looks for news, and a little
-        assert reached_by(world) == replied, (
-            "a reply leaves at once, and nothing else before the hours"
-        )
-    # In the hours as well: right after a paced message a reply need not keep its distance, nor
-    # does it stand behind single messages that have to.
-    held = len(world.sends())
-    await until(world, lambda: len(world.sends()) > held, SECOND, 24 * HOUR)
-    replied.add(reply(world, "eve-at-last"))
-    await until(world, lambda: replied <= reached_by(world), SECOND, 2 * MINUTE)
-    await until(world, lambda: world.state() == "finished", 10 * MINUTE, 24 * HOUR)
-    await until(world, lambda: not in_state(world, DeliveryState.READY), 10 * MINUTE, 24 * HOUR)
-    await process.stop()
-    counted = {row.id: row for row in deliveries(world) if row.state is DeliveryState.SENT}
-    campaign_size = world.counts()["sent"]
-    assert len(counted) == campaign_size + len(replied) + len(direct), "nothing unbidden"
-    assert len(world.sends()) == len(counted)
-    paced = [
-        effect.called_at for effect in world.sends() if int(effect.key.split("-")[1]) not in replied
-    ]
-    for first, second in pairwise(paced):
-        assert second - first >= 5 * MINUTE, "only replies ignore the spacing"
-
-
-@a_campaign
-@given(seeds)
-def test_property_5_message_1_message_2_logic_preservation(seed: int) -> None:
-    """What holds today of "Message 2 goes out at once when the contact replies within 24 h, never
-    otherwise". Follow-ups that a reply sets off are not there yet; what they stand on is
-    here: a reply passes hours, spacing and batch pauses at once, nothing else ever does, and no
-    message is sent that nobody asked for."""
-    with pytest.MonkeyPatch.context() as patch:
-        slow_heart(patch)
-        play(seed, _replies_only)
 
 
 # ---------------------------------------------------------------------- Property 6

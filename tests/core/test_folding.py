@@ -73,3 +73,9 @@ def test_of_two_that_begin_alike_the_longer_one_is_found() -> None:
 @given(st.text(max_size=30))
 def test_folding_twice_changes_nothing_more(text: str) -> None:
     assert folded(folded(text)) == folded(text)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_letters_are_folded_the_short_way_to_the_same(text: str) -> None:
+    # What is not plain takes the long way, and what stands before it is folded in the same way.
+    assert folded(text) + "e" == folded(f"{text}é")

@@ -4,6 +4,7 @@ import pytest
 
 from paceline.core.reports import (
     Assignment,
+    Away,
     Beat,
     Joined,
     LaneCrash,
@@ -26,6 +27,8 @@ from paceline.core.reports import (
         LaneCrash(1, 1_700_000_000_000_000, 5),
         Standstill("ann"),
         Standstill(None),
+        Standstill(None, excused=True, where="write (logs.py:1)"),
+        Away("the database cannot be reached"),
     ],
 )
 def test_a_report_is_one_line_and_comes_back_as_it_was(report: Report) -> None:

@@ -14,6 +14,7 @@ from paceline.core.retry import (
     Consequence,
     after_retries,
     consequence,
+    most_resends,
     next_ask_at,
     retry_delay_us,
 )
@@ -32,9 +33,12 @@ def after(
     setbacks: int = 0,
     retry_after_us: int | None = None,
     policy: Policy = DEFAULT,
+    most: int | None = None,
 ) -> Consequence:
     outcome = Outcome(kind, "because", retry_after_us=retry_after_us)
-    return consequence(outcome, retries=retries, setbacks=setbacks, policy=policy, now=NOW)
+    return consequence(
+        outcome, retries=retries, setbacks=setbacks, policy=policy, now=NOW, most=most
+    )
 
 
 @pytest.mark.parametrize("kind", OutcomeKind)
@@ -156,6 +160,35 @@ def test_at_most_three_unless_more_are_written() -> None:
     ]
     with pytest.raises(InputError):
         Policy.from_mapping({"retry": "3s doubling x11"})
+
+
+@pytest.mark.parametrize(
+    ("ladder", "most", "waits"),
+    [
+        ("1m,5m,15m", None, [MINUTE, 5 * MINUTE, 15 * MINUTE]),
+        ("1m,5m,15m", 0, []),
+        ("1m,5m,15m", 1, [MINUTE]),
+        ("1m,5m,15m", 5, [MINUTE, 5 * MINUTE, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]),
+        ("3s doubling x2", 3, [3 * SECOND, 6 * SECOND, 6 * SECOND]),
+        ("none", 2, []),
+    ],
+)
+def test_a_message_may_say_itself_how_often_it_is_tried_again(
+    ladder: str, most: int | None, waits: list[int]
+) -> None:
+    policy = Policy.from_mapping({"retry": ladder})
+    for retries, wait_us in enumerate(waits):
+        result = after(K.TRANSIENT, retries=retries, policy=policy, most=most)
+        assert (result.event, result.due_at, result.climbs) == ("retry", NOW + wait_us, True)
+        assert f"retry {retries + 1} of {len(waits)} in " in result.reason
+    last = after(K.TRANSIENT, retries=len(waits), policy=policy, most=most)
+    assert (last.event, last.reason) == ("fail", f"because ({after_retries(len(waits))})")
+
+
+def test_what_was_lost_is_sent_again_as_often_as_the_message_says_or_three_times_at_least() -> None:
+    assert most_resends(Policy.from_mapping({"retry": "none"}), None) == 3
+    assert most_resends(Policy.from_mapping({"retry": "1s doubling x5"}), None) == 5
+    assert most_resends(DEFAULT, 0) == 0 and most_resends(DEFAULT, 7) == 7
 
 
 def test_an_exhausted_quota_waits_for_the_accounts_own_tomorrow() -> None:

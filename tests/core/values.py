@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paceline.core.durations import Span
 from paceline.core.grammar import Batch, Frequency, Ladder, Percent, Rate, Warmup
-from paceline.core.holds import RAMPS_KEPT, RUNS_HELD, Holds
+from paceline.core.holds import RAMPS_KEPT, RUNS_HELD, THROTTLED_KEPT, Holds
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.policy import Policy
@@ -95,11 +95,15 @@ dates = st.dates(date(2024, 1, 1), date(2027, 1, 1))
 
 _instants = st.integers(0, 2**53)
 holds = st.builds(
-    lambda until_at, why, runs, ramps: Holds(until_at, why if until_at else "", runs, ramps),
+    lambda until_at, why, *rest: Holds(until_at, why if until_at else "", *rest),
     _instants,
     st.text(),
     st.dictionaries(st.integers(1, 2**53), st.tuples(_instants, st.text()), max_size=RUNS_HELD),
     st.lists(st.tuples(_instants, throttles), max_size=RAMPS_KEPT).map(tuple),
+    st.dictionaries(
+        st.integers(1, 2**53), st.tuples(st.integers(1, 99), _instants), max_size=THROTTLED_KEPT
+    ),
+    st.integers(0, 10_000),
 )
 
 

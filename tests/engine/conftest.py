@@ -38,6 +38,13 @@ def either(request: pytest.FixtureRequest) -> Callable[[Callable[[World], None]]
     return play
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def on_either(request: pytest.FixtureRequest) -> World:
+    """A world on either database."""
+    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
+    return World(request.getfixturevalue(name)())
+
+
 @pytest.fixture
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """For stories of hours and days."""

@@ -14,6 +14,7 @@ from paceline.engine.commands import returns
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.answering import Answer, Burst
 from paceline.engine.ports.conversations import Conversation, Turn
+from paceline.engine.talk_tally import TalkTally
 from tests.engine.world import Process, World
 
 WAY = "sales"
@@ -98,6 +99,7 @@ class Desk:
         at_once: int = 20,
     ) -> None:
         self.process: Process = world.process(name)
+        self.tally = TalkTally()
         self.answerer = Answerer(
             self.process.journal,
             world.clock,
@@ -105,6 +107,7 @@ class Desk:
             {WAY: Answers(responder, retries=retries)},
             name=name,
             at_once=at_once,
+            tally=self.tally,
         )
         self._task = asyncio.ensure_future(self.answerer.run())
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paceline.core.errors import InputError
+from paceline.engine import reporting as reporting_module
 from paceline.engine.commands import hooking, sealing
 from paceline.engine.commands.accounts import House
 from paceline.engine.ports import Account, AccountNews, Inbound, News, Receipt, Returned
@@ -253,3 +254,59 @@ def test_the_address() -> None:
     account = type("A", (), {"name": "anna+sales@example.com"})()
     url = hooking.url_of("https://mail.example.com", account, "s3cret")
     assert url == "https://mail.example.com/hooks/anna+sales@example.com/s3cret"
+
+
+def test_who_was_let_in_is_remembered_but_believed_only_as_long_as_it_is_so(world: World) -> None:
+    reporting(world)
+
+    async def script(world: World) -> None:
+        world.account()
+        process = world.process()
+        desk = desk_of(world, process)
+        first = secret(world)
+        assert desk.known("ann", first) is None, "nobody has come yet"
+        await admitted(world, desk)
+        for shown in ("", "-" * 32, first.swapcase(), "ß" * 32, "\ud800"):
+            assert desk.known("ann", shown) is None
+        changes: list[Callable[[Any], object]] = [
+            lambda tx: hooking.ensure_secret(tx, world.providers, tx.accounts.get(1), new=True),
+            lambda tx: tx.accounts.update(1, settings={"proof": "another one"}),
+            lambda tx: tx.accounts.update(1, removed_at=world.clock.now()),
+        ]
+        for change in changes:
+            who = await admitted(world, desk)
+            assert desk.known("ann", secret(world)) is who
+            world.write(change)
+            for news in ([HELLO], [], [Receipt("p1", "read", 0)], [HELLO._replace(text="STOP")]):
+                assert await take(desk, who, *news) == "changed"
+            assert desk.known("ann", secret_now(world)) is None, "it is forgotten"
+        assert world.read(lambda tx: (tx.inbox.latest(), tx.suppressions.find(HELLO.chat))) == (
+            [],
+            None,
+        )
+        await process.stop()
+
+    world.play(script)
+
+
+def secret_now(world: World) -> str:
+    return world.read(lambda tx: hooking.secret_of(tx, world.providers, tx.accounts.get(1)) or "")
+
+
+def test_only_so_many_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reporting(world)
+    monkeypatch.setattr(reporting_module, "MOST_KNOWN", 2)
+
+    async def script(world: World) -> None:
+        process = world.process()
+        desk = desk_of(world, process)
+        secrets = {}
+        for name in ("ann", "ben", "cem"):
+            world.account(name)
+            secrets[name] = secret(world, name)
+            assert await desk.admit(name, secrets[name])
+        known = [name for name in secrets if desk.known(name, secrets[name])]
+        assert known == ["ben", "cem"]
+        await process.stop()
+
+    world.play(script)

@@ -49,9 +49,96 @@ def test_steps_are_read_in_order() -> None:
     assert back == stored
 
 
+def test_how_often_messages_are_tried_again_is_kept_with_each_of_them() -> None:
+    steps = [
+        {"parts": [{"text": "one"}, {"media": "a.png"}]},
+        {"after": "3d", "parts": [{"text": "two"}]},
+        {"on": "reply", "parts": [{"text": "three"}]},
+    ]
+    for retries in (0, 1, 10):
+        spec = _spec(parts="-", steps=steps, retries=retries).with_media({"a.png": "A"})
+        assert [content.retries for content in spec.all_contents] == [retries] * 3
+        assert spec.settings()["retries"] == retries
+        back = CampaignSpec.stored("spring", spec.stored_content(), spec.settings())
+        assert back == spec
+        kept = [part.get("retries") for part in spec.stored_content()]
+        assert kept == [retries, None, retries, retries]
+    assert _spec(retries=2).content.retries == 2
+    assert _spec().content.retries is None and "retries" not in _spec().settings()
+    for bad in (-1, 11, True, "1", 1.0):
+        assert "retries: must be a whole number from 0 to 10" in _refused(retries=bad)
+
+
+def test_a_step_on_a_reply_is_kept_beside_the_others() -> None:
+    steps = [
+        {"parts": HELLO},
+        {"after": "3d", "parts": [{"text": "two"}]},
+        {"on": "reply", "parts": [{"media": "b.png"}]},
+    ]
+    spec = _spec(parts="-", steps=steps, stop_on_reply=True)
+    assert spec.follow_up is not None and spec.stop_on_reply
+    assert (spec.follow_up.on, spec.follow_up.within_us) == ("reply", DAY)
+    assert (len(spec.steps), len(spec.contents), len(spec.all_contents)) == (1, 2, 3)
+    stored = spec.with_media({"b.png": "B"})
+    assert stored.media == ["B"]
+    assert [part.get("step", 1) for part in stored.stored_content()] == [1, 2, 3]
+    assert CampaignSpec.stored("spring", stored.stored_content(), stored.settings()) == stored
+
+
+def test_an_invitation_is_followed_by_a_message_when_it_is_accepted() -> None:
+    accepted = {"on": "accepted", "action": "message", "parts": HELLO}
+    spec = _spec(parts="-", action="connection_request", steps=[{"parts": HELLO}, accepted])
+    assert spec.follow_up is not None
+    assert (spec.follow_up.within_us, spec.follow_up.action) == (30 * DAY, "message")
+    assert [said.action for said in spec.messages] == ["connection_request", "message"]
+
+
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
+        (
+            {"parts": "-", "steps": [{"on": "reply", "parts": HELLO}]},
+            "steps[1]: on: nobody can answer before the first step",
+        ),
+        (
+            {
+                "parts": "-",
+                "steps": [
+                    {"parts": HELLO},
+                    {"on": "reply", "parts": HELLO},
+                    {"after": "1d", "parts": HELLO},
+                ],
+            },
+            "steps[2]: on: a step that is sent on a reply is the last one",
+        ),
+        (
+            {"parts": "-", "steps": [{"parts": HELLO}, {"on": "love", "parts": HELLO}]},
+            "steps[2]: on: must be one of reply, accepted, not 'love'",
+        ),
+        (
+            {
+                "parts": "-",
+                "steps": [{"parts": HELLO}, {"on": "reply", "after": "1d", "parts": HELLO}],
+            },
+            "steps[2]: after: a step waits so long, or for what they do, not for both",
+        ),
+        (
+            {"parts": "-", "steps": [{"parts": HELLO}, {"within": "1d", "parts": HELLO}]},
+            "steps[2]: within: only a step that is sent on what they do has this",
+        ),
+        (
+            {"parts": "-", "steps": [{"parts": HELLO}, {"on": "accepted", "parts": HELLO}]},
+            "steps[2].on: only an invitation can be accepted",
+        ),
+        (
+            {
+                "parts": "-",
+                "action": "connection_request",
+                "steps": [{"parts": HELLO}, {"on": "accepted", "parts": HELLO}],
+            },
+            "steps[2].action: nobody is invited twice",
+        ),
+        ({"stop_on_reply": "yes"}, "stop_on_reply: must be true or false"),
         ({"steps": [{"parts": HELLO}]}, "parts: a campaign with steps has its parts in them"),
         ({"parts": "-", "steps": []}, "steps: a campaign needs at least one [[steps]]"),
         ({"parts": "-", "steps": ["hello"]}, "steps[1]: must be a table"),

@@ -202,7 +202,10 @@ BREACHES: dict[str, tuple[str, Plan, Tamper, str]] = {
     "to the suppressed": (
         "never to the suppressed",
         plain(),
-        changes("INSERT INTO suppressions VALUES ('spring-0003', 'no', 'operator', 1)"),
+        changes(
+            "INSERT INTO suppressions (address, reason, source, at)"
+            " VALUES ('spring-0003', 'no', 'operator', 1)"
+        ),
         "delivery 4: intent",
     ),
     "by two": (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from paceline.core.errors import ProviderError, ProviderRefused
-from paceline.core.instants import HOUR, MINUTE, SECOND
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
+from paceline.engine import watching
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House
 from paceline.engine.ports import Account, Inbound, Mailbox, News, Returned
@@ -338,5 +340,39 @@ def test_a_bounce_that_comes_before_its_letter_is_settled_is_read_again(
         assert texts(world) == ["text 1", "text 2"]
         await reader.stop()
         await (doomed.gone() if dies else doomed.stop())
+
+    test(world, scene)
+
+
+def test_a_letter_that_we_cannot_take_in_is_told_and_does_not_spin(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    real = watching.returns.take_in
+
+    def take_in(*given: Any) -> Any:
+        news = given[2]
+        if any(one.provider_id == "m1" for one in news) and len(tried) < 9:
+            tried.append(world.clock.now())
+            raise ValueError("anna@example.com wrote something odd")
+        return real(*given)
+
+    monkeypatch.setattr(watching.returns, "take_in", take_in)
+
+    async def scene(provider: PostalProvider) -> None:
+        first, second = Reader(world, world.process()), Reader(world, world.process("two"))
+        await world.wait(SECOND)
+        provider.posts["ann"].put(letter(1), letter(2))
+        await world.wait(MINUTE)
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert alert.kind == "mailbox.failing"
+        assert alert.text.endswith("a defect of Paceline (ValueError)"), "and nobody's words"
+        await world.wait(DAY)
+        gaps = [later - earlier for earlier, later in pairwise(tried)]
+        assert all(gap >= MINUTE for gap in gaps) and gaps == sorted(gaps) and gaps[-1] >= HOUR
+        assert texts(world) == ["text 1", "text 2"], "and nothing is lost"
+        assert not world.read(lambda tx: tx.alerts.list())
+        await first.stop()
+        await second.stop()
 
     test(world, scene)

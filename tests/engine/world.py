@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from sqlalchemy import bindparam, select
+
 from paceline.core.instants import MINUTE, SECOND, Instant, parse_instant
 from paceline.core.model import Content, Part, Target
 from paceline.core.states import DeliveryState
@@ -29,8 +31,12 @@ from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.loop import run_virtual
 from paceline.store.database import open_store
+from paceline.store.prepared import Prepared
+from paceline.store.schema import campaigns as campaign
 
 T = TypeVar("T")
+
+_STATE = Prepared(lambda _: select(campaign.c.state).where(campaign.c.name == bindparam("called")))
 
 MONDAY_NINE: Instant = parse_instant("2026-03-02T09:00:00Z")
 
@@ -201,10 +207,13 @@ class World:
         return dict(total)
 
     def state(self, name: str = "spring") -> str:
-        with self.store.read() as tx:
-            found = tx.campaigns.find(name)
-            assert found is not None
-            return str(found.state)
+        """Asked ten times in a second of virtual time, hence without a detour."""
+
+        def read(tx: Any) -> Any:
+            return _STATE.run(tx._context, called=name).fetchone()
+
+        (state,) = self.read(read)
+        return str(state)
 
     def account_now(self, name: str = "ann") -> Account:
         with self.store.read() as tx:

@@ -123,5 +123,5 @@ def test_a_process_that_dies_while_it_answers_is_taken_over_from(shop: Shop) -> 
         after = shop.installation.look(lambda tx: tx.turns.get(turn.id))
         assert (after.state, after.owner != turn.owner) == (TurnState.DONE, True)
         log = "".join(line for one in others for line in one.log)
-        assert "stale turn taken over" in log or after.attempts == 2
+        assert "stale cleaned" in log or after.attempts == 2
     assert shop.installation.run("verify").returncode == 0

@@ -74,15 +74,15 @@ def test_a_command_beside_two_services_is_in_force_before_the_next_message(
     with services(installation, "first", "second"):
         installation.campaign("spring", 2000, "ann", "ben")
         eventually(lambda: len(installation.accepted()) > 5, "something was sent")
-        installation.run("campaign", "pause", "spring")
+        installation.run_apart("campaign", "pause", "spring")
         paused = installation.ask("campaign", "status", "spring")["counts"]["sent"]
-        installation.run("stop-all", "--reason", "test")
+        installation.run_apart("stop-all", "--reason", "test")
         counts = installation.ask("campaign", "status", "spring")["counts"]
         # What had started may have settled meanwhile: at most one message on each account.
         assert counts["sent"] - paused <= 2
         assert counts["ready"] == 2000 - counts["sent"] - counts["sending"]
-        installation.run("go-on")
-        installation.run("campaign", "cancel", "spring", "--yes")
+        installation.run_apart("go-on")
+        installation.run_apart("campaign", "cancel", "spring", "--yes")
         after = installation.ask("campaign", "status", "spring")["counts"]
         assert after["sent"] + after["cancelled"] + after["sending"] == 2000
     assert installation.ask("verify")["violations"] == []

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import make_url
 
 from paceline.engine.ports import Store
 from paceline.store.database import open_store
@@ -12,6 +13,14 @@ from tests import postgres
 from tests.store.scene import Scene, Ticker
 
 KINDS = ("sqlite", "postgresql")
+
+SWEEP = "; ".join(
+    [
+        *(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)),
+        """INSERT INTO settings (key, value) VALUES ('control', '{"stopped": null}')""",
+    ]
+)
+"""Forgets everything; quicker than another database, because these tables are small."""
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +32,24 @@ def shared_postgres(postgres_url: str) -> Iterator[tuple[str, Store]]:
         store.close()
 
 
+@pytest.fixture(scope="session")
+def broom(shared_postgres: tuple[str, Store]) -> Iterator[psycopg.Connection]:
+    """A connection of its own for forgetting everything between two tests."""
+    url, _ = shared_postgres
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture
-def postgres_scene(shared_postgres: tuple[str, Store]) -> Iterator[Scene]:
+def postgres_scene(
+    shared_postgres: tuple[str, Store], broom: psycopg.Connection
+) -> Iterator[Scene]:
     url, store = shared_postgres
     scene = Scene(store, url, "postgresql", Ticker())
     yield scene
     scene.close()
-    empty(url)
+    broom.execute(SWEEP)
 
 
 @pytest.fixture
@@ -68,16 +88,3 @@ def fresh_scene(fresh_url: Callable[[], str]) -> Iterator[Scene]:
     yield scene
     scene.close()
     store.close()
-
-
-def empty(url: str) -> None:
-    """Forget everything; quicker than another database, because these tables are small."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for table in reversed(METADATA.sorted_tables):
-            connection.execute(table.delete())
-        connection.execute(
-            text("INSERT INTO settings (key, value) VALUES ('control', :value)"),
-            {"value": '{"stopped": null}'},
-        )
-    engine.dispose()

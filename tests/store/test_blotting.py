@@ -34,6 +34,7 @@ THEIRS = {
     "idempotency_keys.digest",
     "idempotency_keys.key",
     "inbound.chat",
+    "inbound.files",
     "inbound.provider_id",
     "inbound.sender",
     "ledger.provider_id",

@@ -77,6 +77,42 @@ def test_bounces_are_told_apart_by_when_they_came(fresh_scene: Scene) -> None:
         assert tx.ledger.bounces(lane.account_id, T0) == (0, 1)
 
 
+def test_what_somebody_has_written_since_is_found_by_any_of_their_names(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    ann = scene.account()
+    with scene.store.write() as tx:
+        for number, (sender, at) in enumerate((("eva", T0), ("eva", T0 + 5), ("ben", T0 + 5))):
+            said = message()._replace(provider_id=f"m{number}", sender=sender, chat=sender, at=at)
+            row = tx.inbox.add(ann, said, None, T0 + 9)
+            assert row is not None
+            tx.inbox.put_into(row, tx.conversations.hear(ann, sender, T0).id)
+        assert [one.provider_id for one in tx.inbox.written_since({"eva", "me"}, T0)] == ["m1"]
+        assert tx.inbox.written_since({"eva"}, T0 + 5) == []
+
+
+def test_how_conversations_stand_can_be_seen_in_one_look(fresh_scene: Scene) -> None:
+    scene = fresh_scene
+    ann = scene.account()
+    with scene.store.write() as tx:
+        before = tx.audit.talks()
+        assert before._replace(now=0) == (0, (), {}, (), 0)
+        row = tx.inbox.add(ann, message(), None, T0)
+        talk = tx.conversations.hear(ann, "eva", T0)
+        assert row is not None
+        tx.inbox.put_into(row, talk.id)
+        turn = tx.turns.begin(talk.id, "one", 1_000_000, T0)
+        tx.alerts.put(NewAlert("conversation.person:1", "conversation.person", "it needs one"), T0)
+        after = tx.audit.talks()
+        assert turn is not None
+        assert after.active == (
+            (turn.id, talk.id, "thinking", "one", 1, after.now + 1_000_000, T0, None),
+        )
+        assert (after.received, after.modes) == (1, {talk.id: "auto"})
+        assert after.alerts == ("conversation.person:1",)
+        tx.turns.move(turn, "say_nothing", T0)
+        assert tx.audit.talks().active == ()
+
+
 def test_how_far_it_has_been_taken_in_can_be_seen_in_a_few_numbers(fresh_scene: Scene) -> None:
     scene = fresh_scene
     ann = scene.account()

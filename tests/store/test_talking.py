@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from paceline.core.errors import IllegalTransition, NotFoundError
-from paceline.core.instants import MINUTE, SECOND
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import TurnState
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.conversations import Turn
@@ -57,19 +57,40 @@ def test_a_person_and_an_account_have_one_conversation(scene: Scene) -> None:
 
 def test_what_is_due_is_found_until_it_has_a_turn(scene: Scene) -> None:
     number, other = write(scene, "a"), write(scene, "b", chat="+1")
+    ways, answering = ["sales", "help"], {"way": "help"}
     with scene.store.write() as tx:
-        assert [one.id for one in tx.conversations.due(T0 + 4, 9)] == []
+        tx.accounts.update(account_of(scene), answering=answering)
+
+        def due(at: Instant, limit: int = 9) -> list[int]:
+            return [one.id for one in tx.conversations.due(at, limit, ways, T0)]
+
+        assert due(T0 + 4) == []
         assert tx.conversations.next_due_at() == T0 + 5
-        assert [one.id for one in tx.conversations.due(T0 + 5, 9)] == [number, other]
-        assert [one.id for one in tx.conversations.due(T0 + 5, 1)] == [number]
+        assert due(T0 + 5) == [number, other]
+        assert due(T0 + 5, 1) == [number]
         tx.conversations.change(other, mode="human", reason="a person's")
-        assert [one.id for one in tx.conversations.due(T0 + 5, 9)] == [number]
+        assert due(T0 + 5) == [number]
         assert [one.id for one in tx.conversations.list(modes=["human"])] == [other]
     begin(scene, number)
     with scene.store.write() as tx:
         tx.conversations.change(number, first_at=T0, last_at=T0, due_at=T0)
-        assert tx.conversations.due(T0 + 5, 9) == []
+        assert tx.conversations.due(T0 + 5, 9, ways, T0) == []
         assert tx.conversations.next_due_at() is None
+
+
+def test_what_is_due_in_other_ways_is_left_for_a_while(scene: Scene) -> None:
+    number, ann = write(scene, "a"), account_of(scene)
+    with scene.store.write() as tx:
+        for answering, ways, anyway_at, found in (
+            ({"way": "help"}, ["help"], T0, [number]),
+            ({"way": "help"}, ["sales"], T0 + 5, []),
+            ({"way": "help"}, ["sales"], T0 + 6, [number]),
+            ({"way": "help"}, [], T0, []),
+            ({}, ["help"], T0, []),
+        ):
+            tx.accounts.update(ann, answering=answering)
+            due = tx.conversations.due(T0 + 9, 9, ways, anyway_at)
+            assert [one.id for one in due] == found
 
 
 def test_there_is_one_active_turn_with_all_that_waits(scene: Scene) -> None:

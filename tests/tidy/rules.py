@@ -78,10 +78,14 @@ class Source:
         return ast.parse(self.text, str(self.path))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def names(self) -> dict[str, str]:
         """What each imported name stands for: `dt` for `datetime.datetime`, and so on."""
         meanings: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     first = alias.name.split(".")[0]
@@ -110,7 +114,7 @@ def short_file(source: Source) -> list[str]:
 
 def short_functions(source: Source) -> list[str]:
     problems = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines >= MAX_FUNCTION_LINES:
@@ -154,7 +158,7 @@ def sql_in_the_store(source: Source) -> list[str]:
 
 def words_of_the_house(source: Source) -> list[str]:
     named = [(1, part) for part in source.path.with_suffix("").parts]
-    named += [(n.lineno, n.name) for n in ast.walk(source.tree) if isinstance(n, ast.ClassDef)]
+    named += [(n.lineno, n.name) for n in source.nodes if isinstance(n, ast.ClassDef)]
     return [
         source.at(line, f"{name}: say what it is, not '{word}'")
         for line, name in named
@@ -216,7 +220,7 @@ TEXT_RULES: tuple[Rule, ...] = (nothing_unfinished, no_own_machine)
 
 def _meanings(source: Source) -> Iterator[tuple[int, str]]:
     """Every use of something imported, written out: `t.monotonic` is `time.monotonic`."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Name | ast.Attribute):
             name = _dotted(node)
             if name is not None:
@@ -245,7 +249,7 @@ def _is_shared_chance(name: str) -> bool:
 
 
 def _imported_packages(source: Source) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name.split(".")[0]
@@ -257,10 +261,10 @@ def _strings(source: Source) -> Iterator[tuple[int, str]]:
     """Every string that is not a docstring; a formatted one with its blanks left out."""
     prose = {
         id(node.value)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in prose:
                 yield node.lineno, node.value

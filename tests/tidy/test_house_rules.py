@@ -32,6 +32,7 @@ def sources(folder: Path) -> list[Source]:
     return [Source.read(folder, path) for path in files(str(folder)) if path.suffix == ".py"]
 
 
+@lru_cache(maxsize=1)
 def texts() -> list[Source]:
     written = [
         p

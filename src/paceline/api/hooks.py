@@ -15,6 +15,7 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from paceline.core.errors import InputError, ProviderError, StoreError
 from paceline.engine.reporting import Admitted, Answered
@@ -24,10 +25,14 @@ READ_WITHIN_S = 60.0
 AGAIN_S = 15
 """When whoever came too early, or while the database was away, should come again."""
 
+TAKEN = b'{"ok":true}'
+
 log = structlog.get_logger("paceline.reports")
 
 
 class Reporting(Protocol):
+    def known(self, name: str, secret: str) -> Admitted | None: ...
+
     async def admit(self, name: str, secret: str) -> Admitted | None: ...
 
     def challenge(self, admitted: Admitted, query: Mapping[str, str]) -> str | None: ...
@@ -44,13 +49,14 @@ class Reporting(Protocol):
 def add_hooks(api: FastAPI, desk: Reporting) -> None:
     """Mount the addresses."""
 
-    @api.get(PATH)
-    async def challenged(account: str, secret: str, request: Request) -> Response:
-        return await _guarded(_challenged(desk, account, secret, request), account)
+    async def called(request: Request) -> Response:
+        account, secret = request.path_params["account"], request.path_params["secret"]
+        answering = _challenged if request.method == "GET" else _reported
+        return await _guarded(answering(desk, account, secret, request), account)
 
-    @api.post(PATH)
-    async def reported(account: str, secret: str, request: Request) -> Response:
-        return await _guarded(_reported(desk, account, secret, request), account)
+    # Found before all other pages, and without what FastAPI does to find out what a page takes:
+    # nothing is called as often.
+    api.router.routes.insert(0, Route(PATH, called, methods=["GET", "POST"]))
 
 
 async def _guarded(answering: Awaitable[Response], account: str) -> Response:
@@ -82,17 +88,25 @@ async def _challenged(desk: Reporting, account: str, secret: str, request: Reque
 
 
 async def _reported(desk: Reporting, account: str, secret: str, request: Request) -> Response:
-    admitted = await desk.admit(account, secret)
+    known = desk.known(account, secret)
+    admitted = known or await desk.admit(account, secret)
     if admitted is None:
         return _unknown()
     async with asyncio.timeout(READ_WITHIN_S):
         body = await _body(request, admitted)
     if body is None:
         return _closing(413, f"a report has {admitted.largest} bytes at most")
-    match await desk.take(admitted, request.headers, body, request.query_params):
+    answered = await desk.take(admitted, request.headers, body, request.query_params)
+    if answered == "changed" or (answered == "not believed" and known is not None):
+        # The account may not be what it was: what is so now counts.
+        admitted = await desk.admit(account, secret)
+        if admitted is None:
+            return _unknown()
+        answered = await desk.take(admitted, request.headers, body, request.query_params)
+    match answered:
         case "taken":
-            return JSONResponse({"ok": True})
-        case "again":
+            return Response(TAKEN, media_type="application/json")
+        case "again" | "changed":
             return _later()
         case _:
             return _unknown()

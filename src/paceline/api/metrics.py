@@ -22,6 +22,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from paceline import __version__
+from paceline.api.talk_metrics import talk_metrics
+from paceline.engine.talk_tally import TalkTally
 from paceline.engine.tally import Histogram, Tally
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -33,6 +35,8 @@ class PrometheusObserver(Tally, Collector):
     def __init__(self) -> None:
         super().__init__()
         self._workers = 0
+        self._waiting = 0
+        self.talk = TalkTally()
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(self)
@@ -42,6 +46,9 @@ class PrometheusObserver(Tally, Collector):
 
     def workers_running(self, count: int) -> None:
         self._workers = count
+
+    def accounts_waiting(self, count: int) -> None:
+        self._waiting = count
 
     def collect(self) -> Iterator[Metric]:
         build = GaugeMetricFamily("paceline_build", "The version that runs.", labels=["version"])
@@ -61,6 +68,9 @@ class PrometheusObserver(Tally, Collector):
         yield GaugeMetricFamily("paceline_lanes_running", about, self.lanes)
         about = "Processes that run lanes for this service."
         yield GaugeMetricFamily("paceline_workers_running", about, self._workers)
+        about = "Accounts that wait for a worker, because there are as many as there may be."
+        yield GaugeMetricFamily("paceline_accounts_waiting", about, self._waiting)
+        yield from talk_metrics(self.talk)
         yield _told(self.latency, "provider_latency_seconds", "A provider's answer.")
         yield _told(self.commits, "commit_seconds", "One transaction of a group.")
         yield _told(self.groups, "commit_units", "Units of work in one transaction.")

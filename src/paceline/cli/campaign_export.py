@@ -30,6 +30,8 @@ COLUMNS = (
     "due_at",
     "expires_at",
     "sent_at",
+    "delivered_at",
+    "read_at",
     "attempts",
     "retries",
     "parts_done",

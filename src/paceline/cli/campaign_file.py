@@ -146,7 +146,7 @@ def _read_file(path: Path, parse: Callable[[Mapping[str, Any]], CampaignSpec]) -
         raw = _read_toml(path)
         spec = parse(raw)
         stored = stored_audience(raw, path.parent)
-        needed = frozenset().union(*map(content_variables, spec.contents))
+        needed = frozenset().union(*map(content_variables, spec.all_contents))
         people = None if stored is not None else tuple(people_of(raw, path.parent, needed))
         media = dict(_media(spec, path.parent))
     except InputError as error:
@@ -196,8 +196,8 @@ def _decoded(content: bytes) -> str:
 
 
 def _media(spec: CampaignSpec, folder: Path) -> Iterator[tuple[str, MediaFile]]:
-    for step, content in enumerate(spec.contents, start=1):
-        within = f"steps[{step}]." if spec.steps else ""
+    for step, content in enumerate(spec.all_contents, start=1):
+        within = f"steps[{step}]." if len(spec.all_contents) > 1 else ""
         for number, part in enumerate(content.parts, start=1):
             for name in part.files:
                 try:

@@ -17,11 +17,13 @@ from rich.text import Text
 from paceline.cli import output, shapes
 from paceline.cli.alerts import alerts_line
 from paceline.cli.alerts import shape as alert_shape
+from paceline.core.durations import print_duration
 from paceline.core.instants import SECOND, Instant
 from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine import queries
 from paceline.engine.alerts import of_campaign
 from paceline.engine.arrival import Eta
+from paceline.engine.bidding import FollowUps
 from paceline.engine.ports import Alert, Clock, Store, Tx
 from paceline.engine.queries import CampaignView
 
@@ -135,6 +137,7 @@ def _line(status: Status, now: Instant) -> str:
     told = [f"{count} {state}" for state, count in view.counts.items() if count]
     stopped = f" ({output.stop_text(view.stopped)})" if view.stopped is not None else ""
     ahead = _eta_lines(view.eta, now) if view.eta is not None else []
+    ahead += _follow_up_lines(view.follow_ups, now, _zone(view))
     counts = f"{view.campaign.name} is {view.campaign.state}: {', '.join(told)}{stopped}"
     return "; ".join([counts, *ahead, *([alerts_line(status.alerts)] if status.alerts else [])])
 
@@ -153,6 +156,25 @@ def _eta_lines(ahead: Eta, now: Instant) -> list[str]:
         least = "" if some is None else "at least "
         told.append(f"{least}{ahead.stuck} cannot go: {ahead.stuck_why}")
     return told
+
+
+_ON = {"reply": "an answer", "accepted": "an accepted invitation"}
+
+
+def _follow_up_lines(found: FollowUps | None, now: Instant, zone: str) -> list[str]:
+    """How many have bidden a follow-up, and until when others may."""
+    if found is None:
+        return []
+    told = [f"{count} {state}" for state, count in found.counts.items() if count]
+    within = f"{_ON[found.on]} within {print_duration(found.within_us)}"
+    counts = f"follow-ups on {within}: {', '.join(told) or 'none so far'}"
+    if found.over or found.until_at is None:
+        return [counts]
+    return [f"{counts}; others may bid one until {output.until_text(found.until_at, now, zone)}"]
+
+
+def _zone(view: CampaignView) -> str:
+    return str(view.campaign.settings.get("zone", "UTC"))
 
 
 def picture(view: CampaignView, now: Instant, alerts: Sequence[Alert] = ()) -> RenderableType:
@@ -177,6 +199,8 @@ def picture(view: CampaignView, now: Instant, alerts: Sequence[Alert] = ()) -> R
     if view.eta is not None:
         lines.append(Text())
         lines += [Text(output.tame(line)) for line in _eta_lines(view.eta, now)]
+    if view.follow_ups is not None:
+        lines += [Text(f"\n{line}") for line in _follow_up_lines(view.follow_ups, now, _zone(view))]
     if view.stopped is not None:
         lines += [Text(f"\n{output.tame(output.stop_text(view.stopped))}", style="red")]
     lines += [Text(f"\n{run.summary}") for run in view.runs if run.summary]

@@ -14,6 +14,7 @@ from paceline.cli.alerts import shape as alert_shape
 from paceline.cli.campaign_export import is_file, write_rows
 from paceline.cli.options import CAMPAIGN_FILE, AsJson, CampaignName, Key, Reason, Yes
 from paceline.cli.surroundings import database_of, existing
+from paceline.core.durations import print_duration
 from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import iso
 from paceline.core.states import CampaignState, DeliveryState
@@ -96,6 +97,10 @@ def create(
     planned = output.plural(count, "delivery", "deliveries")
     done = "created" if new else "exists under this key"
     output.say(f"campaign {spec.name} {done}: {planned} on {many}{doubles}")
+    if spec.follow_up is not None:
+        within = print_duration(spec.follow_up.within_us)
+        who = "answers" if spec.follow_up.on == "reply" else "accepts"
+        output.say(f"and a follow-up to whoever {who} within {within}")
     output.tell_unreachable(written.unreachable)
     if launched is None:
         output.say(f"launch it with: paceline campaign launch {quote(spec.name)}")

@@ -214,10 +214,6 @@ def locks(ctx: typer.Context, as_json: AsJson = False) -> None:
     output.show_table(headings, rows, right=("CONVERSATION",), empty="nobody is being answered")
 
 
-def _holding(turn: Turn, now: Instant) -> tuple[str, str, str]:
-    return turn.owner, _ago(turn.started_at, now), str(turn.state)
-
-
 def _lock(turn: Turn, one: Conversation, names: dict[int, str]) -> dict[str, Any]:
     return {
         "conversation": one.id,

@@ -67,6 +67,9 @@ def pair(
         provider.check(account.settings)
         number = None if phone is None else _number(phone)
         paired = asyncio.run(_shown(provider.pair(account, number)))
+        with house.store.write() as tx:
+            # A running service listens to it from now on.
+            tx.lanes.touch(account.id, house.clock.now())
     output.say(_told(name, paired))
     if account.state is AccountState.SUSPENDED:
         output.say(f"{name} is suspended; let it go on with: paceline account resume {name}")

@@ -91,6 +91,8 @@ def plan(
         output.say_json(found.to_mapping())
     else:
         _tell(found, _zone(written.spec, found))
+        if written.spec.follow_up is not None:
+            output.say("whoever bids the follow-up is sent that as well, which nobody can plan")
 
 
 # ---------------------------------------------------------------------- what is asked
@@ -110,7 +112,7 @@ def _added(texts: list[str]) -> dict[str, str | None]:
 
 def _check_added(tx: Tx, house: House, spec: CampaignSpec, added: Mapping[str, str | None]) -> None:
     """What is wrong with an account that is only tried is not the campaign's fault."""
-    from paceline.engine.campaign_checks import check_capabilities, check_room
+    from paceline.engine.campaign_checks import check_said
     from paceline.engine.commands.accounts import find
 
     for name, policy in added.items():
@@ -119,9 +121,8 @@ def _check_added(tx: Tx, house: House, spec: CampaignSpec, added: Mapping[str, s
                 house.catalogue.raw(policy)
                 continue
             account = find(tx, name)
-            for content in spec.contents:
-                check_capabilities(account, spec.action, content, house.providers)
-                check_room(account, spec.action, content)
+            for said in spec.messages:
+                check_said(account, said, house.providers)
         except InputError as error:
             hint = error.hint
             if isinstance(error, NotFoundError) and not error.reason.endswith("?"):

@@ -17,12 +17,13 @@ from paceline.cli.why import verdict_line
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError
 from paceline.core.instants import MILLISECOND
-from paceline.core.model import Content, Part
+from paceline.core.model import RETRIES, Content, Part
 from paceline.core.states import DeliveryState
 from paceline.engine import fleet, queries
 from paceline.engine.campaign_spec import refuse_steering
 from paceline.engine.commands import accounts, campaigns
 from paceline.engine.ports import Clock, Delivery, Store, Tx
+from paceline.engine.spec_values import retries_of
 
 LOOK_EVERY_US = 200 * MILLISECOND
 MOVING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
@@ -46,6 +47,12 @@ def send(
     to_self: Annotated[
         bool, typer.Option("--self", help="To the account's own address, as a test.")
     ] = False,
+    retries: Annotated[
+        int | None,
+        typer.Option(
+            "--retries", metavar="N", help="How often it is tried again; as its policy says."
+        ),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is settled.")] = False,
     patience: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="How long --wait waits.")
@@ -62,12 +69,12 @@ def send(
     if (target is None) != to_self:
         raise InputError("say either to whom, or --self", key="target")
     _refuse_steering(target or "")
-    patience_us = _patience_us(patience)
+    most, patience_us = _most(retries), _patience_us(patience)
     with existing(ctx) as house:
         with house.store.write() as tx:
             to = accounts.find(tx, account).address if target is None else target
             now = house.clock.now()
-            content = Content((_part(tx, text, subject, media, now),))
+            content = Content((_part(tx, text, subject, media, now),), most)
             delivery_id = campaigns.send_direct(
                 tx, account, to, content, action, now, providers=house.providers, key=key
             )
@@ -89,6 +96,13 @@ def _refuse_steering(target: str) -> None:
         refuse_steering(target.strip())
     except InputError as error:
         raise InputError(error.reason, key="target") from None
+
+
+def _most(retries: int | None) -> int | None:
+    try:
+        return retries_of({RETRIES: retries})
+    except InputError as error:
+        raise InputError(error.reason, key="--retries") from None
 
 
 def _patience_us(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,23 +37,22 @@ def up(
 
 
 def worker(
-    ctx: typer.Context,
     accounts: Annotated[
         str, typer.Option("--accounts", metavar="ID,ID", help="Whose lanes it runs.")
     ],
 ) -> None:
     """Run the lanes of some accounts.
 
-    For a service that is told to isolate them, which starts it and speaks with it.
+    For a service that is told to isolate them, which starts it, hands down its settings and speaks
+    with it.
     """
-    settings = settings_of(ctx)
-    from paceline import logs
     from paceline.worker import run_worker
 
     if not all(number.isdecimal() for number in accounts.split(",")):
         raise InputError(f"{accounts!r} are no numbers of accounts", key="--accounts")
-    logs.configure(settings.log_level, settings.chosen_log_format)
-    run_worker(settings, map(int, accounts.split(",")))
+    if sys.stdin.isatty():
+        raise InputError("a worker is started by a service; see: paceline up")
+    run_worker(map(int, accounts.split(",")))
 
 
 def demo(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paceline.core.durations import print_duration
 from paceline.core.instants import Instant, iso
 from paceline.core.model import Go, Refuse, Verdict, Wait
 from paceline.core.states import DeliveryState
@@ -16,6 +17,7 @@ from paceline.engine.stopping import Stop
 
 if TYPE_CHECKING:
     from paceline.engine.arrival import Eta
+    from paceline.engine.bidding import FollowUps
     from paceline.engine.queries import AccountView, CampaignView, Why
 
 MASK = "(secret)"
@@ -106,6 +108,19 @@ def campaign_view(view: CampaignView) -> dict[str, Any]:
         "finished_at": instant(campaign.finished_at),
         "stopped": stop(view.stopped),
         "eta": eta(view.eta),
+        "follow_ups": follow_ups(view.follow_ups),
+    }
+
+
+def follow_ups(found: FollowUps | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "on": found.on,
+        "within": print_duration(found.within_us),
+        "counts": counts(found.counts),
+        "until": instant(found.until_at),
+        "over": found.over,
     }
 
 
@@ -137,6 +152,8 @@ def delivery(found: Delivery, account_name: str, campaign_name: str) -> dict[str
         "due_at": instant(found.due_at),
         "expires_at": instant(found.expires_at),
         "sent_at": instant(found.sent_at),
+        "delivered_at": instant(found.delivered_at),
+        "read_at": instant(found.read_at),
         "attempts": found.attempts,
         "retries": found.retries,
         "parts_done": found.parts_done,
@@ -162,6 +179,9 @@ def why(answer: Why) -> dict[str, Any]:
         "delivery": found.id if found is not None else None,
         "target": found.target if found is not None else None,
         "state": found.state.value if found is not None else None,
+        "sent_at": instant(found.sent_at) if found is not None else None,
+        "delivered_at": instant(found.delivered_at) if found is not None else None,
+        "read_at": instant(found.read_at) if found is not None else None,
         "settled": answer.settled,
         "verdict": verdict(answer.verdict),
         "gates": [

@@ -24,7 +24,10 @@ def check(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> Non
             account = accounts.find(tx, name)
             used = visiting.in_use(tx, account)
         visiting.refuse_in_use(account, house.providers, used=used)
-        found = asyncio.run(visiting.check(account, house.providers))
+        if visiting.is_kept_open(account, house.providers, used=used):
+            found = visiting.Visited(True, "it is open in the running service")
+        else:
+            found = asyncio.run(visiting.check(account, house.providers))
     told, ok = found.told, found.ok
     if account.state is AccountState.SUSPENDED:
         because = f" ({account.state_reason})" if account.state_reason else ""
@@ -47,9 +50,13 @@ def groups(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> No
             account = accounts.find(tx, name)
             used = visiting.in_use(tx, account)
         visiting.refuse_in_use(account, house.providers, used=used)
-        found = asyncio.run(visiting.groups(account, house.providers))
-        with house.store.write() as tx:
-            tx.groups.put(account.id, found, house.clock.now())
+        if visiting.is_kept_open(account, house.providers, used=used):
+            output.note(f"{name} is open in the running service, which lists its groups by itself")
+        else:
+            found = asyncio.run(visiting.groups(account, house.providers))
+            with house.store.write() as tx:
+                tx.groups.put(account.id, found, house.clock.now())
+        with house.store.read() as tx:
             kept = tx.groups.list(account.id)
     if as_json:
         output.say_json([group._asdict() for group in kept])

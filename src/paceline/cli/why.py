@@ -109,4 +109,6 @@ def _settled_line(delivery: Delivery, zone: str) -> str:
     because = f": {delivery.reason}" if delivery.reason else ""
     tries = f" after {delivery.attempts} attempts" if delivery.attempts > 1 else ""
     verb = "was" if when else "is"
-    return f"delivery {delivery.id} {verb} {delivery.state}{when}{tries}{because}"
+    told = (("delivered", delivery.delivered_at), ("read", delivery.read_at))
+    got = "".join(f", {word} at {local_text(at, zone)}" for word, at in told if at is not None)
+    return f"delivery {delivery.id} {verb} {delivery.state}{when}{tries}{got}{because}"

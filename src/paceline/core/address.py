@@ -39,6 +39,9 @@ _LABEL = r"[a-z0-9](?:[a-z0-9]|-(?!-)){0,61}(?<!-)"
 _PLAIN_EMAIL = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+[a-z]{{2,24}})")
 _SPECIAL = re.compile(r"(?:^|\.)(?:arpa|invalid|local|localhost|onion|test|alt)$")
 _PERSON_AT_WHATSAPP = re.compile(r"(\d{7,15})(?::\d+)?@(?:s\.whatsapp\.net|c\.us)", re.IGNORECASE)
+# People who hide their number: as WhatsApp names them, and as it names them to one business.
+_LID = re.compile(r"\d{5,20}@lid", re.IGNORECASE)
+_BSUID = re.compile(r"[A-Z]{2}\.(?:[A-Z]{2,8}\.)?[A-Za-z0-9]{4,128}")
 _GROUP = re.compile(r"[\d-]{5,40}@g\.us|\S+@(?:broadcast|newsletter)", re.IGNORECASE)
 _PROFILE = re.compile(
     r"(?:https?://)?(?:[a-z]{2,3}\.)?linkedin\.com/in/([^/?#\s]+)/?(?:[?#].*)?", re.IGNORECASE
@@ -65,12 +68,14 @@ def normalise(kind: str, text: str, region: str | None = None) -> str:
             return written
 
 
+@lru_cache(maxsize=4_096)
 def canonical(text: str, region: str | None = None) -> str:
     """The same for an address of which nobody has said what it is.
 
     What is neither an e-mail address nor a phone number nor a profile stays as it was written: it
     may be whatever a provider takes for an address. Digits alone are a phone number only if they
-    are one with a + before them, which is how WhatsApp writes them.
+    are one with a + before them, which is how WhatsApp writes them. Remembered for a while: whoever
+    writes, writes several times.
     """
     written = text.strip()
     if written.startswith(ERASED):
@@ -103,10 +108,21 @@ def guess_kind(text: str) -> Kind:
     if _PROFILE.fullmatch(written) or _MEMBER.fullmatch(written):
         return "linkedin"
     if "@" in written and not any(map(str.isspace, written)):
-        return "email"
+        return "other" if _LID.fullmatch(written) else "email"
     if _DIGITS.fullmatch(written):
         return "phone" if _is_number(f"+{written}") else "other"
     return "phone" if _DIALLED.fullmatch(written) else "other"
+
+
+def is_hidden(text: str) -> bool:
+    """Whether somebody is known to WhatsApp by this, and hides their number."""
+    written = text.strip()
+    return bool(_LID.fullmatch(written) or is_business_scoped(written))
+
+
+def is_business_scoped(text: str) -> bool:
+    """Whether it is the name that WhatsApp has for somebody towards one business alone."""
+    return _BSUID.fullmatch(text.strip()) is not None
 
 
 def is_domain(text: str) -> bool:

@@ -28,6 +28,9 @@ letters ends a word, nobody can see it."""
 
 def folded(text: str) -> str:
     """A text without what does not count: capitals, accents, and whatever cannot be seen."""
+    if text.isascii():
+        # Nothing of it comes apart, or cannot be seen.
+        return text.replace("`", "'").casefold()
     # The apostrophes first: an accent that stands alone would come apart into a blank and a mark.
     # Then apart, and once more: some are capitals only when they are, and some capitals are two.
     plain = unicodedata.normalize("NFKD", text.translate(_ALIKE)).casefold()

@@ -7,19 +7,24 @@ is made anew for every message is a named tuple: nothing immutable is made faste
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from paceline.core.errors import InputError
 from paceline.core.hours import Hours
-from paceline.core.instants import Instant
+from paceline.core.instants import DAY, Instant
 from paceline.core.states import AccountState
 
 REPLY = "reply"
 """The action type under which replies and follow-ups are counted."""
 
+RETRIES = "retries"
+"""Under which name a message keeps how often it is tried again."""
+
 PartKind = Literal["text", "media", "template"]
 AtClose = Literal["skip", "resume"]
+Trigger = Literal["reply", "accepted"]
+"""What somebody does that bids a follow-up: they answer, or they accept an invitation."""
 
 
 class Part(NamedTuple):
@@ -42,6 +47,9 @@ class Part(NamedTuple):
     """What its blanks are filled with, in order; each with its name, empty where it has none."""
     attachments: tuple[str, ...] = ()
     """Files that travel with an e-mail, besides the one it may be about."""
+    answers: tuple[str, ...] = ()
+    """Of an e-mail the letters that it goes on with, the oldest first: in angle brackets what
+    theirs are called, and the numbers of our own deliveries."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -57,6 +65,7 @@ class Part(NamedTuple):
             "language": self.language,
             "values": [list(value) for value in self.values],
             "attachments": list(self.attachments),
+            "answers": list(self.answers),
         }
         return {"kind": self.kind, "text": self.text} | {k: v for k, v in optional.items() if v}
 
@@ -72,6 +81,7 @@ class Part(NamedTuple):
             language=raw.get("language", ""),
             values=tuple((name, text) for name, text in raw.get("values", ())),
             attachments=tuple(raw.get("attachments", ())),
+            answers=tuple(raw.get("answers", ())),
         )
 
 
@@ -80,18 +90,35 @@ class Content:
     """What every delivery of a campaign says: its parts, in the order they are sent."""
 
     parts: tuple[Part, ...]
+    retries: int | None = None
+    """How often it is tried again at most; None for as often as the policy's ladder says."""
 
     def __post_init__(self) -> None:
         if not self.parts:
             raise InputError("a message needs at least one part", key="parts")
 
+    def stored(self, ids: Mapping[str, str]) -> Content:
+        """The same with each file's name replaced by what it is stored as."""
+        parts = [
+            part._replace(
+                media=ids[part.media] if part.media else None,
+                attachments=tuple(ids[name] for name in part.attachments),
+            )
+            for part in self.parts
+        ]
+        return replace(self, parts=tuple(parts))
+
     def to_list(self) -> list[dict[str, Any]]:
-        return [part.to_mapping() for part in self.parts]
+        """As it is kept; what is said of the whole message is with its first part."""
+        first, *others = [part.to_mapping() for part in self.parts]
+        return [first if self.retries is None else first | {RETRIES: self.retries}, *others]
 
     @classmethod
     def from_list(cls, raw: list[dict[str, Any]], step: int = 1) -> Content:
         """What one step says, of a list that may hold those of several."""
-        return cls(tuple(Part.from_mapping(entry) for entry in raw if entry.get("step", 1) == step))
+        entries = [entry for entry in raw if entry.get("step", 1) == step]
+        retries = entries[0].get(RETRIES) if entries else None
+        return cls(tuple(Part.from_mapping(entry) for entry in entries), retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +127,18 @@ class Step:
 
     after_us: int
     content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """The message of a campaign that somebody bids by what they do, within so long after any of
+    the others was sent to them; to everybody else it is never sent."""
+
+    content: Content
+    on: Trigger = "reply"
+    within_us: int = DAY
+    action: str | None = None
+    """None where it is the campaign's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,3 +79,8 @@ def unknown(reason: str) -> Outcome:
 
 def transient(reason: str, code: str = "") -> Outcome:
     return Outcome(OutcomeKind.TRANSIENT, reason=reason, code=code)
+
+
+def unreachable(reason: str) -> Outcome:
+    """Nobody was there to be told of the message: the account's trouble, and not the message's."""
+    return Outcome(OutcomeKind.UNAVAILABLE, reason=reason, code="connection")

@@ -43,6 +43,16 @@ class Standstill(NamedTuple):
     """Its loop does not turn, and it is this account's lane that keeps it from it, if any."""
 
     account: str | None
+    excused: bool = False
+    """Whether it waits for what no account is to blame for: the database, or the log's reader."""
+    where: str = ""
+    """The call that does not return, with its line."""
+
+
+class Away(NamedTuple):
+    """It cannot reach the database, and ends."""
+
+    reason: str
 
 
 class Assignment(NamedTuple):
@@ -52,10 +62,10 @@ class Assignment(NamedTuple):
     crashes: tuple[LaneCrash, ...] = ()
 
 
-Report = Joined | Beat | LaneCrash | Standstill
+Report = Joined | Beat | LaneCrash | Standstill | Away
 
 _KINDS: Mapping[str, type[Any]] = {
-    kind.__name__: kind for kind in (Joined, Beat, LaneCrash, Standstill)
+    kind.__name__: kind for kind in (Joined, Beat, LaneCrash, Standstill, Away)
 }
 
 

@@ -56,6 +56,7 @@ def render_part(part: Part, address: str, fields: Mapping[str, str], unsubscribe
         part.language,
         tuple((name, render(text, known)) for name, text in part.values),
         part.attachments,
+        part.answers,
     )
 
 

@@ -23,12 +23,15 @@ DEFECT = "campaign.defect"
 BOUNCES = "account.bounces"
 COMPLAINTS = "account.complaints"
 THROTTLED = "account.throttled"
+AWAY = "account.away"
 MISSED = "reminder.missed"
 UNFINISHED = "reminder.unfinished"
 MAILBOX_FAILS = "mailbox.failing"
 CONVERSATION = "conversation.person"
 RESPONDER = "responder.failing"
 STALE_TURNS = "turns.stale"
+HELD_TURNS = "turns.held"
+BUSY_TURNS = "turns.busy"
 WEBHOOK_FAILS = "webhook.failing"
 WEBHOOK_SKIPPED = "webhook.skipped"
 WEBHOOK_DISABLED = "webhook.disabled"
@@ -40,6 +43,8 @@ REASONS_TOLD = 5
 
 QUIET_US = HOUR
 """An account that was not throttled for so long is over it."""
+PASSING = (THROTTLED, AWAY, STALE_TURNS)
+"""What is over once it has not been told of for so long."""
 
 
 def campaign_paused(
@@ -119,6 +124,12 @@ def throttled_again(tx: Tx, account: Account, setbacks: int, reason: str, now: I
     text = f"account {account.name} was held back {setbacks} times in a row: {reason}"
     key = f"{THROTTLED}:{account.id}"
     tx.alerts.put(NewAlert(key=key, kind=THROTTLED, text=text, account_id=account.id), now)
+
+
+def away_again(tx: Tx, account: Account, times: int, reason: str, now: Instant) -> None:
+    """An account could not be opened several times in a row, because its provider is away."""
+    text = f"account {account.name} could not be opened {times} times in a row: {reason}"
+    tx.alerts.put(NewAlert(f"{AWAY}:{account.id}", AWAY, text, account_id=account.id), now)
 
 
 def complained(tx: Tx, delivery: Delivery, now: Instant) -> None:
@@ -215,7 +226,7 @@ def grouped(counted: Iterable[tuple[str, int]]) -> Reasons:
 
 def account_goes_on(tx: Tx, account_id: int, now: Instant) -> None:
     """The account was resumed or removed, or its time is over: what stopped it is history."""
-    kinds = [BOUNCES, THROTTLED, *(f"account.{state}" for state in OUT_OF_SERVICE)]
+    kinds = [BOUNCES, THROTTLED, AWAY, *(f"account.{state}" for state in OUT_OF_SERVICE)]
     tx.alerts.clear(now, account_id=account_id, kinds=kinds)
 
 
@@ -225,12 +236,13 @@ def campaign_goes_on(tx: Tx, run_id: int, now: Instant) -> None:
 
 
 def some_quiet(kind: OpenKind, now: Instant) -> bool:
-    return kind.kind == THROTTLED and kind.quietest_at <= now - QUIET_US
+    return kind.kind in PASSING and kind.quietest_at <= now - QUIET_US
 
 
 def clear_quiet(tx: Tx, now: Instant) -> int:
-    """Accounts that have long not been throttled: nobody resumes them, for nothing was stopped."""
-    return tx.alerts.clear(now, kinds=(THROTTLED,), quiet_since_at=now - QUIET_US)
+    """Accounts that have long not been throttled: nobody resumes them, for nothing was stopped.
+    And processes that have long not been found to have ended."""
+    return tx.alerts.clear(now, kinds=PASSING, quiet_since_at=now - QUIET_US)
 
 
 def clear(tx: Tx, alert_id: int, now: Instant) -> Alert:
@@ -286,6 +298,24 @@ def responder_works(tx: Tx, way: str, now: Instant) -> None:
 
 
 def many_left_behind(tx: Tx, count: int, now: Instant) -> None:
-    """So many turns were found whose owners had gone that something keeps ending them."""
-    text = f"{count} answers were found half made: processes that answer keep ending"
+    """More turns than so many were found whose owners had gone: something keeps ending them."""
+    text = f"more than {count} answers were found half made: processes that answer keep ending"
     tx.alerts.put(NewAlert(STALE_TURNS, STALE_TURNS, text), now)
+
+
+def held_long(tx: Tx, text: str, now: Instant) -> None:
+    """Conversations are held for longer than an answer should take. One alert for all of them."""
+    tx.alerts.put(NewAlert(HELD_TURNS, HELD_TURNS, text), now)
+
+
+def none_held(tx: Tx, now: Instant) -> None:
+    tx.alerts.clear(now, keys=[HELD_TURNS])
+
+
+def answers_lag(tx: Tx, text: str, now: Instant) -> None:
+    """Most of what people write meets an answer that is still being made."""
+    tx.alerts.put(NewAlert(BUSY_TURNS, BUSY_TURNS, text), now)
+
+
+def answers_keep_up(tx: Tx, now: Instant) -> None:
+    tx.alerts.clear(now, keys=[BUSY_TURNS])

@@ -9,7 +9,7 @@ memory that matters: a process that dies has said nothing, or what it said is on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +19,7 @@ from paceline.core.errors import ConflictError, InputError, NotFoundError, Store
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.turns import Patience
 from paceline.engine import alerts, conversations
-from paceline.engine.conversations import Holder, Question
+from paceline.engine.conversations import Holder
 from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Journal, Providers, Tx
 from paceline.engine.ports.answering import (
@@ -28,7 +28,9 @@ from paceline.engine.ports.answering import (
     ResponderFailed,
     ResponderRefused,
 )
-from paceline.engine.ports.conversations import Conversation, Turn
+from paceline.engine.ports.conversations import Replied, Turn
+from paceline.engine.questions import Question
+from paceline.engine.talk_tally import TalkTally
 
 LOOK_EVERY_US = SECOND // 2
 LEASE_US = 15 * SECOND
@@ -43,6 +45,8 @@ UNKNOWN_US = 5 * MINUTE
 """How long conversations wait for a process that knows how to answer them."""
 MOST_ATTEMPTS = 10
 """How often the same is asked at most, by whichever process: every time may cost money."""
+TOGETHER = 50
+"""Turns that are begun, or ended, at a time."""
 MANY_STALE = 10
 REDONE_AT_MOST = 3
 """How often an answer is made anew because more came in: whoever never pauses is answered too."""
@@ -73,6 +77,7 @@ class Answerer(Looker):
         name: str,
         at_once: int = AT_ONCE,
         look_every_us: int = LOOK_EVERY_US,
+        tally: TalkTally | None = None,
     ) -> None:
         super().__init__(clock, look_every_us, log, "conversations")
         self._journal = journal
@@ -80,8 +85,11 @@ class Answerer(Looker):
         self._ways = ways
         self._name = name
         self._at_once = at_once
+        self._tally = tally or TalkTally()
         self._answering: dict[int, asyncio.Task[None]] = {}
-        self._looked = False
+        self._begun_us: int | None = None
+        self._found: set[int] = set()
+        self._all_found = False
 
     @property
     def answering(self) -> int:
@@ -97,26 +105,17 @@ class Answerer(Looker):
         stale, due = await self._journal.read(
             lambda tx: (
                 tx.turns.stale(now - STALE_US, MANY_STALE + 1),
-                self._ours(tx, tx.conversations.due(now, room), now),
+                # Another process may have newer settings, so those whose way is not known here are
+                # left to it for a while; then a person is told that nobody knows the way.
+                tx.conversations.due(now, room, self._ways.keys(), now - UNKNOWN_US),
             )
         )
         await self._note_stale(stale, now)
         for turn in stale[:room]:
             if turn.conversation_id not in self._answering:
                 await self._take_over(turn, now)
-        for conversation_id in due[: self._at_once - len(self._answering)]:
-            await self._begin(conversation_id, now)
-
-    def _ours(self, tx: Tx, due: list[Conversation], now: Instant) -> list[int]:
-        """Those whose way is known here. Another process may have newer settings, so the others are
-        left to it for a while; then a person is told that nobody knows the way."""
-        accounts = tx.accounts.several(sorted({one.account_id for one in due}))
-        return [
-            one.id
-            for one in due
-            if accounts[one.account_id].answering.get("way") in self._ways
-            or now - (one.due_at or now) > UNKNOWN_US
-        ]
+        room = self._at_once - len(self._answering)
+        await _each([partial(self._begin, one.id, now) for one in due[:room]])
 
     async def end(self) -> None:
         """What is being made is given up: another process, or the next one, makes it."""
@@ -130,14 +129,25 @@ class Answerer(Looker):
     async def _end_replied(self) -> None:
         now = self._clock.now()
         replied = await self._journal.read(lambda tx: tx.turns.replied(self._at_once * 5))
-        for one in replied:
-            await self._journal.write(partial(conversations.end, replied=one, at=now))
-            log.info("released", conversation=one.turn.conversation_id, turn=one.turn.id)
+        await _each([partial(self._end, one, now) for one in replied])
+
+    async def _end(self, replied: Replied, now: Instant) -> None:
+        number = replied.turn.conversation_id
+        await self._journal.write(partial(conversations.end, replied=replied, at=now), talk=number)
+        log.info("released", conversation=number, turn=replied.turn.id)
 
     async def _note_stale(self, stale: list[Turn], now: Instant) -> None:
-        first, self._looked = not self._looked, True
-        if first and len(stale) > MANY_STALE:
-            await self._journal.write(partial(alerts.many_left_behind, count=len(stale), now=now))
+        """Count what was left by those who were here before, until it is seen what they held to the
+        last: whoever begins right after them finds their leases alive."""
+        if self._all_found:
+            return
+        looked_us = self._clock.monotonic_us()
+        self._begun_us = looked_us if self._begun_us is None else self._begun_us
+        self._found |= {turn.id for turn in stale}
+        many = len(self._found) > MANY_STALE
+        if many:
+            await self._journal.write(partial(alerts.many_left_behind, count=MANY_STALE, now=now))
+        self._all_found = many or looked_us - self._begun_us > LEASE_US
 
     async def _begin(self, conversation_id: int, now: Instant) -> None:
         def work(tx: Tx) -> Question | None:
@@ -145,22 +155,26 @@ class Answerer(Looker):
                 tx, conversation_id, self._name, LEASE_US, now, self._most_history
             )
 
-        question = await self._journal.write(work)
+        question = await self._journal.write(work, talk=conversation_id)
         if question is None:
+            self._tally.already_held += 1
             log.info("already held", conversation=conversation_id)
             return
+        self._tally.acquired += 1
         log.info("acquired", conversation=conversation_id, turn=question.turn.id)
         self._start(question)
 
     async def _take_over(self, turn: Turn, now: Instant) -> None:
         by = Holder(self._name, LEASE_US, self._most_history)
         question = await self._journal.write(
-            lambda tx: conversations.take_over(tx, turn, by, now, now - STALE_US)
+            lambda tx: conversations.take_over(tx, turn, by, now, now - STALE_US),
+            talk=turn.conversation_id,
         )
         if question is None:
             return
+        self._tally.stale_cleaned += 1
         log.warning(
-            "stale turn taken over",
+            "stale cleaned",
             conversation=turn.conversation_id,
             turn=turn.id,
             owner=turn.owner,
@@ -181,19 +195,25 @@ class Answerer(Looker):
 
     async def _see_through(self, question: Question) -> None:
         try:
-            await self._answer(question)
+            await self._answer_or_hand_over(question)
         except StoreError as error:
             log.warning("turn is given up", turn=question.turn.id, error=str(error))
-        except Exception as error:
-            # A defect of ours or of a responder. Asking again and again would help nobody.
-            log.exception("answering failed", turn=question.turn.id)
-            await self._hand_over(question, f"answering failed: {type(error).__name__}")
         finally:
             # There may be room for another one.
             self._signal.set()
 
+    async def _answer_or_hand_over(self, question: Question) -> None:
+        try:
+            await self._answer(question)
+        except StoreError:
+            raise
+        except Exception as error:
+            # A defect of ours or of a responder. Asking again and again would help nobody.
+            log.exception("answering failed", turn=question.turn.id)
+            await self._hand_over(question, f"answering failed: {type(error).__name__}")
+
     async def _answer(self, question: Question) -> None:
-        name = str(question.account.answering.get("way", ""))
+        name = _way(question)
         way = self._ways.get(name)
         if way is None:
             await self._hand_over(question, f"there is no way to answer called {name!r} here")
@@ -206,7 +226,8 @@ class Answerer(Looker):
             patience = Patience.stored(question.account.answering)
             if patience.on_newer == "redo" and redone < REDONE_AT_MOST:
                 newer = await self._journal.write(
-                    partial(_newer, turn=question.turn, history=way.history)
+                    partial(_newer, turn=question.turn, history=way.history),
+                    talk=question.turn.conversation_id,
                 )
                 if newer is not None:
                     question, redone = newer, redone + 1
@@ -246,7 +267,7 @@ class Answerer(Looker):
         until_at = self._clock.now() + min(pause_us, LONGEST_PAUSE_US)
         while (left_us := until_at - self._clock.now()) > 0:
             await self._clock.sleep(min(left_us, RENEW_EVERY_US))
-            if not await self._journal.write(partial(_renewed, turn=question.turn)):
+            if not await self._journal.write_together(_renewed, question.turn):
                 return False
         return True
 
@@ -262,7 +283,7 @@ class Answerer(Looker):
                     rest.cancel()
                 if asked.done():
                     return asked.result()
-                if not await self._journal.write(partial(_renewed, turn=question.turn)):
+                if not await self._journal.write_together(_renewed, question.turn):
                     return None
         finally:
             if not asked.done():
@@ -275,9 +296,7 @@ class Answerer(Looker):
         try:
             # Whoever holds people first needs a transaction of its own.
             sent = await self._journal.write(
-                lambda tx: conversations.answer(
-                    tx, question, text, self._providers, now, note=made.note
-                ),
+                lambda tx: _sent(tx, question, made, self._providers, now),
                 alone=True,
             )
         except (InputError, ConflictError, NotFoundError) as error:
@@ -285,13 +304,20 @@ class Answerer(Looker):
             await self._hand_over(question, f"the answer cannot be sent: {error}")
             return
         if sent:
+            first_at = question.burst.said[0].at
+            self._tally.answered(_way(question), "answered" if text else "silent", now - first_at)
             log.info("answered", turn=question.turn.id, note=made.note)
         else:
+            self._tally.answered(_way(question), "called_off")
             log.warning("answer is not sent: the turn is not ours any more", turn=question.turn.id)
 
     async def _hand_over(self, question: Question, reason: str) -> None:
         now = self._clock.now()
-        if await self._journal.write(lambda tx: conversations.hand_over(tx, question, reason, now)):
+        if await self._journal.write(
+            lambda tx: conversations.hand_over(tx, question, reason, now),
+            talk=question.turn.conversation_id,
+        ):
+            self._tally.answered(_way(question), "handed")
             log.warning("handed to a person", turn=question.turn.id, reason=reason)
 
     async def _tell(self, way: str, reason: str) -> None:
@@ -299,8 +325,32 @@ class Answerer(Looker):
         await self._journal.write(lambda tx: alerts.responder_fails(tx, way, reason, now))
 
 
-def _renewed(tx: Tx, turn: Turn) -> bool:
-    return tx.turns.renew(turn, LEASE_US)
+def _way(question: Question) -> str:
+    return str(question.account.answering.get("way", ""))
+
+
+async def _each(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Some of them at a time, so that they share a commit; one that fails keeps none from its end,
+    but those that come after it."""
+    for start in range(0, len(works), TOGETHER):
+        some = [work() for work in works[start : start + TOGETHER]]
+        for failed in await asyncio.gather(*some, return_exceptions=True):
+            if isinstance(failed, BaseException):
+                raise failed
+
+
+def _renewed(tx: Tx, turns: Sequence[Turn]) -> list[bool]:
+    """Thousands may be in the making, and each is renewed every few seconds."""
+    renewed = tx.listening.renew([(turn.id, turn.generation) for turn in turns], LEASE_US)
+    return [turn.id in renewed for turn in turns]
+
+
+def _sent(tx: Tx, question: Question, made: Answer, providers: Providers, now: Instant) -> bool:
+    text = made.text.strip()
+    sent = conversations.answer(tx, question, text, providers, now, note=made.note)
+    # Whoever answers does so again, whatever was told of him.
+    alerts.responder_works(tx, _way(question), now)
+    return sent
 
 
 def _newer(tx: Tx, turn: Turn, history: int) -> Question | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.core.errors import InputError, NotFoundError
-from paceline.core.model import Content, Target
+from paceline.core.model import REPLY, Content, Target
 from paceline.core.policy import Policy
 from paceline.core.template import content_variables, links_to_unsubscribe, render_part
+from paceline.engine.campaign_spec import Said
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.ports import Account, Capabilities, Providers, Tx
 from paceline.engine.routes import route_of
@@ -36,6 +37,12 @@ def check_room(account: Account, action: str, content: Content) -> None:
                 key="parts",
                 hint="Raise the cap or send fewer parts",
             )
+
+
+def check_said(account: Account, said: Said, providers: Providers) -> None:
+    """Whether the account can send one message of a campaign, and ever has room for it."""
+    check_capabilities(account, said.action, said.content, providers, answering=said.answering)
+    check_room(account, REPLY if said.answering else said.action, said.content)
 
 
 def check_capabilities(

@@ -9,15 +9,21 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from paceline.core.calendar import day_start_of, next_day_start
 from paceline.core.durations import parse_duration, print_duration
 from paceline.core.errors import InputError
 from paceline.core.hours import HORIZON_DAYS, Hours
 from paceline.core.instants import Instant, iso, parse_instant
-from paceline.core.model import AtClose, Content, Part, Step, Target
-from paceline.engine.spec_parts import parts_of, steps_of
+from paceline.core.model import AtClose, Content, FollowUp, Part, Step, Target
+from paceline.engine.spec_parts import (
+    Steps,
+    follow_up_settings,
+    follow_up_stored,
+    parts_of,
+    steps_of,
+)
 from paceline.engine.spec_values import (
     accounts_of,
     action_of,
@@ -29,7 +35,9 @@ from paceline.engine.spec_values import (
     name_of,
     recipient_hours_of,
     refuse_unknown,
+    retries_of,
     whole_of,
+    yes_or_no,
     zone_of,
 )
 
@@ -55,9 +63,12 @@ KEYS = (
     "expire_after",
     "recipient_hours",
     "priority",
+    "retries",
+    "stop_on_reply",
 )
 AUDIENCE_KEYS = ("audience", "audience_revision")
 """What a campaign keeps of the stored audience it was made from."""
+INVITATION = "connection_request"
 _STEERING = ("Cc", "Zl", "Zp")
 
 
@@ -138,6 +149,15 @@ class Timing:
         return (None if self.before_open == "send" else opens_at), closes_at
 
 
+class Said(NamedTuple):
+    """A message of a campaign, and how it is sent."""
+
+    action: str
+    content: Content
+    answering: bool = False
+    """Whether they have just written to us."""
+
+
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
     """A checked campaign; ``content`` names media as the file does until they are stored."""
@@ -155,6 +175,9 @@ class CampaignSpec:
     priority: int = 0
     steps: tuple[Step, ...] = ()
     """What follows the first message, each so long after the one before it was sent."""
+    follow_up: FollowUp | None = None
+    stop_on_reply: bool = False
+    """Whether whoever answers is sent nothing more of it but what they have bidden."""
     before_open: BeforeOpen = "hold"
     spread_days: int = 1
     zone: str = "UTC"
@@ -167,11 +190,13 @@ class CampaignSpec:
         raw = _with_pool(raw)
         zone = zone_of(raw)
         assignment = choice_of(raw, "assignment", "round_robin", get_args(Assignment))
-        first, steps = steps_of(raw) if "steps" in raw else (parts_of(raw, "parts"), ())
+        first, steps, follow_up = (
+            steps_of(raw) if "steps" in raw else Steps(list(parts_of(raw, "parts")), (), None)
+        )
         spec = cls(
             name=name_of(raw),
             accounts=accounts_of(raw, assignment),
-            content=Content(tuple(first)),
+            content=Content(tuple(first), retries_of(raw)),
             assignment=assignment,
             action=action_of(raw),
             window=hours_of(raw, "window", zone),
@@ -181,6 +206,8 @@ class CampaignSpec:
             recipient_hours=recipient_hours_of(raw),
             priority=whole_of(raw, "priority"),
             steps=steps,
+            follow_up=follow_up,
+            stop_on_reply=yes_or_no(raw, "stop_on_reply"),
             before_open=choice_of(raw, "before_open", "hold", get_args(BeforeOpen)),
             spread_days=days_of(raw, "spread"),
             zone=zone,
@@ -211,6 +238,8 @@ class CampaignSpec:
             recipient_hours=settings.get("recipient_hours"),
             priority=settings.get("priority", 0),
             steps=steps,
+            follow_up=follow_up_stored(settings, content),
+            stop_on_reply=settings.get("stop_on_reply", False),
             before_open=timing.before_open,
             spread_days=timing.spread_days,
             zone=timing.zone,
@@ -219,30 +248,35 @@ class CampaignSpec:
 
     def with_media(self, ids: Mapping[str, str]) -> CampaignSpec:
         """The same campaign with each media file's name replaced by what it is stored as."""
-
-        def stored(content: Content) -> Content:
-            return Content(
-                tuple(
-                    part._replace(
-                        media=ids[part.media] if part.media else None,
-                        attachments=tuple(ids[name] for name in part.attachments),
-                    )
-                    for part in content.parts
-                )
-            )
-
-        steps = tuple(replace(step, content=stored(step.content)) for step in self.steps)
-        return replace(self, content=stored(self.content), steps=steps)
+        steps = tuple(replace(step, content=step.content.stored(ids)) for step in self.steps)
+        bidden = self.follow_up
+        if bidden is not None:
+            bidden = replace(bidden, content=bidden.content.stored(ids))
+        return replace(self, content=self.content.stored(ids), steps=steps, follow_up=bidden)
 
     @property
     def contents(self) -> tuple[Content, ...]:
-        """What every step says, the first one first."""
+        """What every step says that everybody is sent, the first one first."""
         return (self.content, *(step.content for step in self.steps))
+
+    @property
+    def all_contents(self) -> tuple[Content, ...]:
+        """The same, and last what only those are sent who bid it."""
+        bidden = () if self.follow_up is None else (self.follow_up.content,)
+        return (*self.contents, *bidden)
+
+    @property
+    def messages(self) -> Iterator[Said]:
+        """Every message that somebody may be sent, as far as it has to be checked beforehand."""
+        yield from (Said(self.action, content) for content in self.contents)
+        if self.follow_up is not None:
+            action = self.follow_up.action or self.action
+            yield Said(action, self.follow_up.content, answering=self.follow_up.on == "reply")
 
     @property
     def parts(self) -> Iterator[Part]:
         """Every part of every step."""
-        return (part for content in self.contents for part in content.parts)
+        return (part for content in self.all_contents for part in content.parts)
 
     @property
     def media(self) -> list[str]:
@@ -253,7 +287,7 @@ class CampaignSpec:
         """Every step's parts in one list, as it is kept with the campaign."""
         return [
             {**part, **({"step": number} if number > 1 else {})}
-            for number, content in enumerate(self.contents, start=1)
+            for number, content in enumerate(self.all_contents, start=1)
             for part in content.to_list()
         ]
 
@@ -270,6 +304,9 @@ class CampaignSpec:
             "recipient_hours": self.recipient_hours,
             "priority": self.priority,
             "steps": [print_duration(step.after_us) for step in self.steps],
+            **({} if self.content.retries is None else {"retries": self.content.retries}),
+            **({"stop_on_reply": True} if self.stop_on_reply else {}),
+            **follow_up_settings(self.follow_up),
             "before_open": self.before_open,
             "spread_days": self.spread_days,
             "zone": self.zone,
@@ -307,6 +344,7 @@ def _with_pool(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_together(spec: CampaignSpec) -> None:
     """Values that are fine alone and make no sense together."""
+    _check_follow_up(spec)
     if spec.at_close == "skip" and spec.window is None:
         raise InputError("'skip' needs a window that closes", key="at_close")
     if spec.at_close == "skip" and spec.steps:
@@ -323,6 +361,25 @@ def _check_together(spec: CampaignSpec) -> None:
         )
     if spec.spread_days > 1 and spec.at_close == "skip":
         raise InputError("what ends with its window cannot be spread over days", key="spread")
+
+
+def _check_follow_up(spec: CampaignSpec) -> None:
+    bidden = spec.follow_up
+    if bidden is None:
+        return
+    where, invites = f"steps[{len(spec.all_contents)}]", spec.action == INVITATION
+    if bidden.on == "accepted" and not invites:
+        raise InputError(
+            "only an invitation can be accepted",
+            key=f"{where}.on",
+            hint=f"Write action = '{INVITATION}' for the campaign, or on = 'reply' here",
+        )
+    if invites and bidden.action in (None, INVITATION):
+        raise InputError(
+            "nobody is invited twice",
+            key=f"{where}.action",
+            hint="Say what it is instead: action = 'message'",
+        )
 
 
 def refuse_steering(address: str, what: str = "address") -> None:

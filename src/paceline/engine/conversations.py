@@ -16,25 +16,18 @@ from typing import NamedTuple
 import structlog
 
 from paceline.core.errors import ConflictError, InputError
-from paceline.core.instants import DAY, Instant
-from paceline.core.model import Content, Part
+from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState, TurnState
-from paceline.core.template import literal
 from paceline.core.turns import Patience
 from paceline.engine import alerts
-from paceline.engine.commands.campaigns import DirectMessage, send_message
-from paceline.engine.conversation_view import words_of
+from paceline.engine.calling_off import REASON as CALLED_OFF
 from paceline.engine.opting_out import has_opted_out
 from paceline.engine.ports import Account, Inbound, Providers, Tx
-from paceline.engine.ports.answering import Burst, Said
 from paceline.engine.ports.conversations import Conversation, Mode, Replied, Turn
-from paceline.engine.ports.inbox import Received
+from paceline.engine.questions import Question, question_of
+from paceline.engine.replying import send_answer
 
-WINDOW_US = DAY
-"""For how long after somebody has written they may be answered in words of one's own, on channels
-that want a template otherwise."""
 PERSON = "a person"
-MOST_HISTORY = 200
 
 log = structlog.get_logger("paceline.conversation")
 
@@ -57,23 +50,38 @@ def hear(
     What is said in groups is nobody's conversation; what no person wrote is not answered, or two
     machines would never stop.
     """
-    if message.group or message.automatic or message.from_us:
+    if not is_theirs(message):
         return
     conversation = tx.conversations.hear(account.id, message.chat, at)
     tx.inbox.put_into(received_id, conversation.id)
     if not answered:
         _leave_unanswered(tx, conversation, at)
         return
+    waiting = heard_in(conversation, account, at)
+    if waiting != conversation:
+        times = {name: getattr(waiting, name) for name in ("first_at", "last_at", "due_at")}
+        tx.conversations.change(conversation.id, **times)
+
+
+def is_theirs(message: Inbound) -> bool:
+    """Whether it is part of a conversation."""
+    return not (message.group or message.automatic or message.from_us)
+
+
+def heard_in(conversation: Conversation, account: Account, at: Instant) -> Conversation:
+    """How a conversation stands once somebody has written in it, and is to be answered."""
+    conversation = conversation._replace(heard_at=max(conversation.heard_at, at))
     if conversation.mode == "muted":
-        return
+        return conversation
     first_at = at if conversation.first_at is None else min(conversation.first_at, at)
-    tx.conversations.change(
-        conversation.id, first_at=first_at, last_at=at, due_at=_due_at(account, first_at, at)
-    )
+    # One that took long to be written down does not end the burst of those that came since.
+    last_at = max(conversation.last_at or at, at)
+    due_at = _due_at(account, first_at, last_at)
+    return conversation._replace(first_at=first_at, last_at=last_at, due_at=due_at)
 
 
 def _leave_unanswered(tx: Tx, conversation: Conversation, at: Instant) -> None:
-    """All that waits is a turn of its own, in which nothing is said."""
+    """All that waits is a turn of its own, in which nothing is said; and no person has to."""
     reason = "they said that they want no answer, or want one again"
     for active in tx.turns.active(conversation.id):
         if not tx.turns.move(active, "discard", at, reason=reason):
@@ -81,6 +89,7 @@ def _leave_unanswered(tx: Tx, conversation: Conversation, at: Instant) -> None:
     left = tx.turns.begin(conversation.id, "nobody", None, at)
     if left is not None:
         tx.turns.move(left, "say_nothing", at, reason=reason)
+    alerts.a_person_saw_to(tx, conversation.id, at)
 
 
 def typing(tx: Tx, account: Account, chat: str, at: Instant) -> None:
@@ -90,8 +99,9 @@ def typing(tx: Tx, account: Account, chat: str, at: Instant) -> None:
         return
     held = tx.conversations.hold(found.id)
     if held.first_at is not None:
-        due_at = _due_at(account, held.first_at, at)
-        tx.conversations.change(held.id, last_at=max(held.last_at or at, at), due_at=due_at)
+        last_at = max(held.last_at or at, at)
+        due_at = _due_at(account, held.first_at, last_at)
+        tx.conversations.change(held.id, last_at=last_at, due_at=due_at)
 
 
 def _due_at(account: Account, first_at: Instant, last_at: Instant) -> Instant | None:
@@ -102,15 +112,6 @@ def _due_at(account: Account, first_at: Instant, last_at: Instant) -> Instant | 
 
 
 # ---------------------------------------------------------------------- turns
-
-
-class Question(NamedTuple):
-    """A turn to be answered, with all that is needed to do so."""
-
-    turn: Turn
-    account: Account
-    chat: str
-    burst: Burst
 
 
 def begin(
@@ -159,41 +160,6 @@ def redo(tx: Tx, turn: Turn, lease_us: int, history: int) -> Question | None:
     return question_of(tx, ours, conversation, history)
 
 
-def question_of(tx: Tx, turn: Turn, conversation: Conversation, history: int) -> Question:
-    account = tx.accounts.get(conversation.account_id)
-    taken = tx.turns.taken(turn.id)
-    said = tuple(_said(one) for one in taken)
-    person = tx.contacts.find(conversation.chat)
-    burst = Burst(
-        key=f"turn-{turn.id}",
-        account=account.name,
-        chat=conversation.chat,
-        said=said,
-        before=_before(tx, conversation, {one.id for one in taken}, history),
-        fields=person.fields if person is not None else {},
-    )
-    return Question(turn, account, conversation.chat, burst)
-
-
-def _said(message: Received) -> Said:
-    return Said("them", message.text, message.at, message.kind)
-
-
-def _before(tx: Tx, conversation: Conversation, without: set[int], limit: int) -> tuple[Said, ...]:
-    """The latest of what both have said, the oldest first."""
-    limit = min(limit, MOST_HISTORY)
-    theirs = tx.inbox.of_conversation(conversation.id, limit + len(without))[::-1]
-    said = [_said(one) for one in theirs if one.id not in without and one.turn_id is not None]
-    for turn in tx.turns.of_conversation(conversation.id, limit):
-        if turn.delivery_id is None:
-            continue
-        answer = tx.deliveries.get(turn.delivery_id)
-        if answer.state is DeliveryState.SENT and answer.content and answer.sent_at is not None:
-            said.append(Said("us", words_of(answer), answer.sent_at))
-    said.sort(key=lambda one: one.at)
-    return tuple(said[-limit:]) if limit else ()
-
-
 def answer(
     tx: Tx, question: Question, text: str, providers: Providers, at: Instant, *, note: str = ""
 ) -> bool:
@@ -210,35 +176,8 @@ def answer(
     if not tx.turns.renew(question.turn, 0):
         return False
     account = tx.accounts.get(conversation.account_id)  # it may have been removed meanwhile
-    delivery_id = _send(tx, account, conversation, text, providers, at)
+    delivery_id = send_answer(tx, account, conversation, text, providers, at, of=question.turn)
     return tx.turns.move(question.turn, "reply", at, delivery_id=delivery_id, reason=note)
-
-
-def _send(
-    tx: Tx, account: Account, to: Conversation, text: str, providers: Providers, at: Instant
-) -> int:
-    if account.removed_at is not None:
-        raise ConflictError(f"account {account.name} was removed")
-    able = providers.get(account.provider).capabilities_of(account.settings)
-    action = "message" if "message" in able.actions or "email" not in able.actions else "email"
-    subject = _subject(tx, to) if action == "email" else ""
-    message = DirectMessage(
-        account.name,
-        to.chat,
-        Content((Part("text", literal(text), literal(subject)),)),
-        action,
-        reply=True,
-        expires_at=to.heard_at + WINDOW_US if able.needs_templates else None,
-    )
-    return send_message(tx, message, at, providers)
-
-
-def _subject(tx: Tx, to: Conversation) -> str:
-    """Of a letter that answers their last one."""
-    said = next((one.subject for one in tx.inbox.of_conversation(to.id, 20) if one.subject), "")
-    if not said:
-        return "Your message"
-    return said if said.casefold().startswith("re:") else f"Re: {said}"
 
 
 def hand_over(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
@@ -274,15 +213,31 @@ def _wait_again(
 def end(tx: Tx, replied: Replied, at: Instant) -> None:
     """A turn's answer is over at the provider: sent, or not."""
     conversation = tx.conversations.hold(replied.turn.conversation_id)
-    unwanted = has_opted_out(tx, conversation.chat)
-    if replied.state in (DeliveryState.SENT, DeliveryState.BOUNCED) or unwanted:
+    # Also where they have asked for the opposite since: what was called off stays so.
+    unwanted = replied.reason == CALLED_OFF or has_opted_out(tx, conversation.chat)
+    if replied.state is DeliveryState.SENT or unwanted:
         # Whoever asked not to be written to needs no person either.
         tx.turns.move(replied.turn, "finish", at)
         return
-    reason = f"the answer is {replied.state}: {replied.reason or 'no reason given'}"
+    reason = _is_over(replied.state, replied.reason)
     if tx.turns.move(replied.turn, "hand_over", at, reason=reason):
         account = tx.accounts.get(conversation.account_id)
         _to_a_person(tx, account, conversation, reason, at)
+
+
+def came_back(
+    tx: Tx, account: Account, conversation_id: int, delivery_id: int, reason: str, at: Instant
+) -> None:
+    """An answer that was sent has come back. Whoever ends its turn finds out, if it is active."""
+    conversation = tx.conversations.hold(conversation_id)
+    active = {turn.delivery_id for turn in tx.turns.active(conversation.id)}
+    if delivery_id not in active and not has_opted_out(tx, conversation.chat):
+        said = _is_over(DeliveryState.BOUNCED, reason)
+        _to_a_person(tx, account, conversation, said, at)
+
+
+def _is_over(state: DeliveryState, reason: str) -> str:
+    return f"the answer is {state}: {reason or 'no reason given'}"
 
 
 def _to_a_person(
@@ -301,7 +256,7 @@ def take(
 ) -> Turn | None:
     """A person answers from here on. What was being made is not sent; what is on its way is. The
     turn whose answer was called off, if there was one."""
-    return _switch(tx, conversation_id, "human", "taken by a person", at)
+    return _switch(tx, conversation_id, "human", reason, at)
 
 
 def mute(tx: Tx, conversation_id: int, at: Instant) -> Turn | None:
@@ -323,25 +278,24 @@ def hand_back(tx: Tx, conversation_id: int, at: Instant) -> Conversation:
 
 def _let_unanswered_wait(tx: Tx, account: Account, conversation: Conversation) -> None:
     """All that nobody has answered waits: what came in since, and what the last turn took that was
-    handed to a person."""
+    handed to a person, or whose answer came back."""
     for last in tx.turns.of_conversation(conversation.id, 1):
-        if last.state is TurnState.HANDED and not _was_sent(tx, last):
+        if _is_unanswered(tx, last):
             tx.turns.give_back(last)
     waiting = tx.inbox.waiting(conversation.id)
-    if waiting and not tx.turns.active(conversation.id):
-        first_at, last_at = waiting[0].received_at, waiting[-1].received_at
+    if waiting:
+        came = [one.received_at for one in waiting]  # what came first may be written down last
+        first_at, last_at = min(came), max(came)
         due_at = _due_at(account, first_at, last_at)
         tx.conversations.change(conversation.id, first_at=first_at, last_at=last_at, due_at=due_at)
 
 
-def _was_sent(tx: Tx, turn: Turn) -> bool:
-    if turn.delivery_id is None:
-        return False
-    return tx.deliveries.get(turn.delivery_id).state in (
-        DeliveryState.SENT,
-        DeliveryState.UNKNOWN,
-        DeliveryState.BOUNCED,
-    )
+def _is_unanswered(tx: Tx, turn: Turn) -> bool:
+    state = None if turn.delivery_id is None else tx.deliveries.get(turn.delivery_id).state
+    if turn.state is TurnState.DONE:
+        return state is DeliveryState.BOUNCED
+    sent = state in (DeliveryState.SENT, DeliveryState.UNKNOWN)
+    return turn.state is TurnState.HANDED and not sent
 
 
 def _switch(tx: Tx, conversation_id: int, mode: Mode, reason: str, at: Instant) -> Turn | None:
@@ -385,7 +339,7 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
         )
     _let_unanswered_wait(tx, account, known)
     turn = tx.turns.begin(conversation_id, PERSON, None, at)
-    delivery_id = _send(tx, account, known, text, providers, at)
+    delivery_id = send_answer(tx, account, known, text, providers, at, of=turn)
     if turn is not None:
         tx.turns.move(turn, "reply", at, delivery_id=delivery_id)
     alerts.a_person_saw_to(tx, conversation_id, at)

@@ -22,6 +22,8 @@ from paceline.engine.ports import (
     Capabilities,
     Driver,
     Found,
+    Heard,
+    Listening,
     Media,
     Message,
     Provider,
@@ -56,6 +58,7 @@ class LazyDriver:
         self._provider: Provider = providers.get(account.provider)
         self._account = account
         self._driver: Driver | None = None
+        self._opening = asyncio.Lock()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -72,6 +75,11 @@ class LazyDriver:
         return self._driver is not None
 
     async def open(self) -> Driver:
+        # Whoever sends and whoever listens may both be the first.
+        async with self._opening:
+            return self._driver or await self._open()
+
+    async def _open(self) -> Driver:
         if self._driver is None:
             account = self._providers.unsealed(self._account)
             opening = _begun(self._provider.open(account))
@@ -115,6 +123,13 @@ class LazyDriver:
 
     async def find(self, message: Message, since_at: Instant) -> Found:
         return await _apart((await self.open()).find(message, since_at))
+
+    async def listen(self) -> Heard:
+        """Only for providers whose accounts listen."""
+        return await cast("Listening", await self.open()).listen()
+
+    async def confirm(self, mark: str) -> None:
+        await cast("Listening", await self.open()).confirm(mark)
 
     async def close(self) -> None:
         driver, self._driver = self._driver, None

@@ -16,6 +16,8 @@ NOBODY_RUNS = f"no Paceline process is running: {START_ONE}"
 
 LATE_US = 3 * SECOND
 """A renewal may come so late without anything being wrong."""
+IN_LINE_US = 10 * SECOND
+"""A lane that is due for longer, and that nobody takes though somebody is there, is in line."""
 
 
 def is_running(tx: Tx) -> bool:
@@ -45,7 +47,7 @@ def held_up(tx: Tx, lane: LaneRow, zone: str) -> str:
     holder = processes.get(lane.owner) if lane.owner is not None else None
     if holder is None or holder.lease_until_at <= now:
         if heard:
-            return ""
+            return _in_line(lane, now, zone)
         if not leased:
             return NOBODY_RUNS
         last = max(leased, key=lambda process: heard_at(process, now))
@@ -56,6 +58,17 @@ def held_up(tx: Tx, lane: LaneRow, zone: str) -> str:
     others = [process for process in heard if process.id != holder.id]
     then = f"another takes over {over}" if others else f"another can take over {over}: {START_ONE}"
     return f"its lane is held by {_named(holder)}, which {_unheard(holder, now, zone)}; {then}"
+
+
+def _in_line(lane: LaneRow, now: Instant, zone: str) -> str:
+    """Who runs lanes takes them at once. Who has them run by workers may have too few of these."""
+    if lane.owner is not None or lane.wake_at is None or lane.wake_at > now - IN_LINE_US:
+        return ""
+    return (
+        f"its lane has waited since {_clock(lane.wake_at, zone)} for a process to take it: there "
+        "are as many workers as there may be (max_workers), or they cannot be started "
+        "(paceline alerts)"
+    )
 
 
 def _named(process: ProcessRow) -> str:

@@ -13,6 +13,7 @@ import structlog
 
 from paceline.core.instants import HOUR, MINUTE, Instant
 from paceline.engine import lane_writes, runs
+from paceline.engine.bidding import look_after_bids
 from paceline.engine.following import follow
 from paceline.engine.ports import Journal
 from paceline.engine.progress import tell_progress
@@ -48,4 +49,5 @@ class Housekeeping:
             if state is not None:
                 log.info("run ended", run=run_id, state=str(state), why=WINDOW_CLOSED)
         await follow(self._journal, now)
+        await look_after_bids(self._journal, now)
         await tell_progress(self._journal, now)

@@ -8,7 +8,8 @@ into one statement per kind; other work follows in the order it came. If a group
 are replayed one by one, so that one bad unit harms no other; if it was only in another
 transaction's way, it is tried once more as a whole before that. A unit that needs a row which
 somebody holds for long is found in the same way, and fails alone; but that takes no longer than the
-process can wait for its lease.
+process can wait for its lease. Other work that costs hardly more for many than for one is done for
+all who ask for it together.
 
 The store is synchronous. On which thread it runs is the runner's affair: a thread of its own in a
 real process, inline in a simulated one. Where a store is prompt, though, a group of lanes' units is
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,9 +34,10 @@ import structlog
 from paceline.core.errors import RowBusy, StoreConflict, StoreError, StoreUnavailable
 from paceline.core.instants import MILLISECOND, SECOND
 from paceline.engine.observe import Observer, Unobserved
-from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Tx, Work
+from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Together, Tx, Work
 
 T = TypeVar("T")
+One = TypeVar("One")
 
 log = structlog.get_logger("paceline.journal")
 
@@ -89,6 +91,16 @@ class _Entry:
     unit: LaneUnit | None = None
     work: Work[Any] | None = None
     alone: bool = False
+    together: Together[Any, Any] | None = None
+    one: Any = None
+    talk: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it holds besides lanes: those of two kinds would not hold it in one order."""
+        if self.together is not None:
+            return "together"
+        return "" if self.talk is None else "talk"
 
 
 class GroupJournal:
@@ -122,8 +134,18 @@ class GroupJournal:
     def submit(self, unit: LaneUnit) -> Awaitable[LaneResult]:
         return self._enqueue(unit)
 
-    def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> Awaitable[T]:
-        return self._enqueue(None, work, alone, first)
+    def write(
+        self,
+        work: Work[T],
+        *,
+        alone: bool = False,
+        first: bool = False,
+        talk: int | None = None,
+    ) -> Awaitable[T]:
+        return self._enqueue(None, work, alone, first, talk=talk)
+
+    def write_together(self, work: Together[One, T], one: One) -> Awaitable[T]:
+        return self._enqueue(None, together=work, one=one)
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.run(lambda: _read(self._store, work))
@@ -141,10 +163,14 @@ class GroupJournal:
         work: Work[Any] | None = None,
         alone: bool = False,
         first: bool = False,
+        *,
+        together: Together[Any, Any] | None = None,
+        one: Any = None,
+        talk: int | None = None,
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        entry = _Entry(future, unit, work, alone)
+        entry = _Entry(future, unit, work, alone, together, one, talk)
         if first:
             self._waiting.appendleft(entry)
         else:
@@ -191,11 +217,18 @@ class GroupJournal:
             turns, known = turns + 1 if len(self._waiting) == known else 0, len(self._waiting)
 
     def _next_group(self) -> list[_Entry]:
-        group = [self._waiting.popleft()]
+        group, left = [self._waiting.popleft()], list[_Entry]()
+        kind = group[0].kind
         while self._waiting and len(group) < self._limit:
             if group[0].alone or self._waiting[0].alone:
                 break
-            group.append(self._waiting.popleft())
+            entry = self._waiting.popleft()
+            if entry.kind and kind and entry.kind != kind:
+                left.append(entry)
+                continue
+            kind = kind or entry.kind
+            group.append(entry)
+        self._waiting.extendleft(reversed(left))
         return group
 
     def _tell(self, units: int, took_us: int) -> None:
@@ -221,16 +254,15 @@ class GroupJournal:
     async def _commit_here(self, group: list[_Entry]) -> list[Any] | None:
         """None where anything is in the way: the other thread then does it all anew, has the time
         to wait, and finds out whose fault it is."""
-        units = [entry.unit for entry in group if entry.unit is not None]
-        if len(units) < len(group):
+        if any(entry.work is not None for entry in group):
             return None
         try:
             with ExitStack() as opened:
                 tx = opened.enter_context(self._store.write(at_once=True))
-                answers: list[Any] = tx.path.apply(units)
+                answers = _apply(tx, group)
                 to_commit = opened.pop_all()
         except Exception as error:
-            log.debug("not committed here", units=len(units), error=repr(error))
+            log.debug("not committed here", units=len(group), error=repr(error))
             return None
         # Whoever has this ends the transaction; nobody else may.
         ending = Lock()
@@ -322,8 +354,26 @@ def _is_away(error: Exception) -> bool:
 
 def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:
     units = [entry.unit for entry in group if entry.unit is not None]
-    results = iter(tx.path.apply(units) if units else ())
-    return [next(results) if entry.work is None else entry.work(tx) for entry in group]
+    lanes = iter(tx.path.apply(units) if units else ())
+    shared = _done_together(tx, group)
+    answers: list[Any] = [None] * len(group)
+    # Conversations are held in one order by everybody, so that no two wait for each other.
+    for place in sorted(range(len(group)), key=lambda place: group[place].talk or 0):
+        entry = group[place]
+        if entry.work is not None:
+            answers[place] = entry.work(tx)
+        else:
+            answers[place] = next(lanes if entry.together is None else shared[entry.together])
+    return answers
+
+
+def _done_together(tx: Tx, group: list[_Entry]) -> dict[Together[Any, Any], Iterator[Any]]:
+    """The answers to what is done for all who ask for it at once, in their order."""
+    asked: dict[Together[Any, Any], list[Any]] = {}
+    for entry in group:
+        if entry.together is not None:
+            asked.setdefault(entry.together, []).append(entry.one)
+    return {work: iter(work(tx, ones)) for work, ones in asked.items()}
 
 
 def _read(store: Store, work: Work[T]) -> T:

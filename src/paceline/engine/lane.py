@@ -5,12 +5,14 @@ It decides one thing at a time. Ask the pacer; commit the intent; call the provi
 the one before it is known, so no two sends can spend the same token.
 
 ``run`` loops over bounded steps; a step says when to come back, and only the loop waits. A lane
-with nothing to do for a while is parked: given back, forgotten, and woken by the store.
+with nothing to do for a while is parked: given back, forgotten, and woken by the store; unless its
+account has to be open to hear what comes.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Literal
 
 import structlog
@@ -26,7 +28,7 @@ from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory, Snapshot, take_snapshot
 from paceline.engine.outbox import Outbox
-from paceline.engine.ports import LaneRow, Lease
+from paceline.engine.ports import Account, LaneRow, Lease
 from paceline.engine.sender import Sender
 
 LaneEnd = Literal["parked", "stopped", "lost"]
@@ -47,8 +49,16 @@ class Lane:
     """One account's sending, from taking the lane to giving it back."""
 
     def __init__(
-        self, context: LaneContext, row: LaneRow, name: str, driver: LazyDriver, rng: Chance
+        self,
+        context: LaneContext,
+        row: LaneRow,
+        name: str,
+        driver: LazyDriver,
+        rng: Chance,
+        stays: Callable[[Account], bool] = lambda account: False,
     ) -> None:
+        """``stays``: whether an account is open at all times, so that its lane is not parked."""
+        self._stays = stays
         self._context = context
         self._journal = context.journal
         self._clock = context.clock
@@ -209,8 +219,15 @@ class Lane:
         if wake_at is None or wake_at - now > self._context.park_after_us:
             if sender.kept_until_at > now:
                 return earlier(wake_at, sender.kept_until_at)
+            if self._stays(self._memory.account):
+                return self._when_to_look(wake_at)
             return await self._park(wake_at)
         return wake_at
+
+    def _when_to_look(self, wake_at: Instant | None) -> Instant | None:
+        """Even if nothing is left to send, somebody must take the label off in time."""
+        account = self._memory.account
+        return earlier(wake_at, account.state_until_at) if account.state in PASSING else wake_at
 
     # ------------------------------------------------------------------ coming and going
 
@@ -270,9 +287,7 @@ class Lane:
     async def _park(self, wake_at: Instant | None) -> Instant | LaneEnd | None:
         memory = self._memory
         waiting_for = memory.waiting_for
-        if memory.account.state in PASSING:
-            # Even if nothing is left to send, somebody must take the label off in time.
-            wake_at = earlier(wake_at, memory.account.state_until_at)
+        wake_at = self._when_to_look(wake_at)
         if self._sender is not None:
             await self._sender.clean_up()
         delay_us = None if wake_at is None else max(0, wake_at - self._clock.now())

@@ -57,11 +57,17 @@ class Looker(ABC):
         finally:
             await self.end()
 
+    def _wake(self, resting: asyncio.Task[None]) -> None:
+        if not resting.cancelled():
+            self._signal.set()
+
     async def _rest(self) -> None:
-        alarm = self._clock.alarm(self._clock.now() + self._look_every_us, self._signal.set)
+        # For so long, and not until then: somebody may set the clock back by hours meanwhile.
+        resting = asyncio.create_task(self._clock.sleep(self._look_every_us))
+        resting.add_done_callback(self._wake)
         try:
             await self._signal.wait()
         finally:
-            alarm.cancel()
+            resting.cancel()
         if not self._stopping:
             self._signal.clear()

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from paceline.core.durations import print_duration
 from paceline.core.instants import SECOND
-from paceline.engine.alerts import BOUNCES, BREAKER, SIGNALLED, THROTTLED, grouped, reasons_text
+from paceline.engine.alerts import (
+    AWAY,
+    BOUNCES,
+    BREAKER,
+    SIGNALLED,
+    THROTTLED,
+    grouped,
+    reasons_text,
+)
 from paceline.engine.ports import Alert, Tx
 
 NAMED = 3
@@ -22,6 +30,7 @@ _HAPPENED = {
     SIGNALLED: "campaigns paused by a signal on {}",
     BOUNCES: "{} paused for too many bounces",
     THROTTLED: "{} held back time and again",
+    AWAY: "{} cannot be opened",
 }
 """What has happened to several accounts, by its kind; else the kind's own words are used."""
 

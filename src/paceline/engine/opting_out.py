@@ -14,9 +14,11 @@ from paceline.core.address import canonical
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.opting_out import OptOut, Wish
+from paceline.engine.callers import names_of
+from paceline.engine.calling_off import REASON, call_off
+from paceline.engine.confirming import Confirming
 from paceline.engine.people import known_as
 from paceline.engine.ports import Account, Inbound, News, Tx
-from paceline.engine.runs import end_if_done
 from paceline.engine.unsubscribing import SOURCE as UNSUBSCRIBED
 
 SOURCE = "opt-out"
@@ -28,8 +30,7 @@ def wish_of(one: News, words: OptOut) -> Wish | None:
     """What a message asks for; nothing where no person wrote it to us alone."""
     if not isinstance(one, Inbound) or one.from_us or one.automatic or one.group:
         return None
-    # In a letter it may stand where others write what it is about.
-    return words.wish_in(one.text) or (words.wish_in(one.subject) if not one.text else None)
+    return words.wish_in_letter(one.text, one.subject)
 
 
 def is_asked(news: Sequence[News], words: OptOut) -> bool:
@@ -41,22 +42,32 @@ def obey(tx: Tx, account: Account, one: News, words: OptOut, at: Instant) -> Non
     """Behind the fence, and holding people. What was obeyed before changes nothing."""
     if not isinstance(one, Inbound) or tx.inbox.has(account.id, one.provider_id):
         return
-    # Where an answer goes need not be where they are written to: both are theirs.
-    theirs = {known_as(tx, canonical(name)) for name in (one.chat, one.sender) if name}
+    theirs = names_of(tx, account, one)
     if wish_of(one, words) == "start":
+        if _wrote_stop_since(tx, one, words):
+            return
         for address in sorted(theirs):
             _let_be_written_to(tx, account, address, at)
         return
     new = [
-        address
-        for address in sorted(theirs)
-        if tx.suppressions.add(address, "asked not to be written to", SOURCE, at)
+        address for address in sorted(theirs) if tx.suppressions.add(address, REASON, SOURCE, at)
     ]
     if not new:
         return
-    called_off = sum(_call_off(tx, address, at) for address in new)
+    called_off = sum(call_off(tx, tx.waiting.of_target(address), at) for address in new)
+    if isinstance(words, Confirming) and known_as(tx, canonical(one.chat)) in new:
+        words.after_message(tx, account, one, at)
     _tell(tx, EventKind.RECIPIENT_OPTED_OUT, account, at, "asked not to be written to any more")
     log.info("opted out", account=account.name, called_off=called_off)
+
+
+def _wrote_stop_since(tx: Tx, one: Inbound, words: OptOut) -> bool:
+    """Whether it only comes late: what counts is what they wrote last, and not what was told
+    last."""
+    if not one.at:
+        return False
+    since = tx.inbox.written_since({one.sender, one.chat}, one.at)
+    return any(words.wish_in_letter(said.text, said.subject) == "stop" for said in since)
 
 
 def has_opted_out(tx: Tx, chat: str) -> bool:
@@ -69,21 +80,13 @@ def _let_be_written_to(tx: Tx, account: Account, address: str, at: Instant) -> N
     entry = tx.suppressions.find(address)
     if entry is None or entry.source not in (SOURCE, UNSUBSCRIBED):
         return
+    confirmation_id = tx.suppressions.confirmation_of(address)
     tx.suppressions.remove(address)
+    if confirmation_id is not None:
+        # Not heard of yet, it would not be true any more.
+        call_off(tx, [tx.deliveries.get(confirmation_id)], at, "asked to be written to again")
     _tell(tx, EventKind.RECIPIENT_OPTED_IN, account, at, "asked to be written to again")
     log.info("opted in again", account=account.name)
-
-
-def _call_off(tx: Tx, address: str, at: Instant) -> int:
-    """What waits for them, from whichever account, goes out no more."""
-    waiting = tx.waiting.of_target(address)
-    for account_id in sorted({row.account_id for row in waiting if row.account_id is not None}):
-        tx.lanes.touch(account_id, at)
-    for row in waiting:
-        tx.deliveries.move(row.id, "cancel", at=at, reason="asked not to be written to")
-    for run_id in sorted({row.run_id for row in waiting}):
-        end_if_done(tx, run_id, at)
-    return len(waiting)
 
 
 def _tell(tx: Tx, kind: EventKind, account: Account, at: Instant, what: str) -> None:

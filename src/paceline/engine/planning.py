@@ -21,8 +21,7 @@ from paceline.core.policy import OFF, Policy, merge
 from paceline.core.states import RunState
 from paceline.engine.campaign_checks import (
     account_named,
-    check_capabilities,
-    check_room,
+    check_said,
     check_variables,
     longest_text,
 )
@@ -147,7 +146,7 @@ def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:
     """What is wrong with the file comes first: it has to be put right whoever sends it."""
     if not targets:
         raise InputError("the audience is empty", key="audience")
-    for content in spec.contents:
+    for content in spec.all_contents:
         check_variables(content, targets)
     known = tx.campaigns.find(spec.name)
     if known is not None and any(
@@ -163,13 +162,12 @@ def _check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target]) -> None:
 def _check_accounts(
     accounts: Sequence[Account], spec: CampaignSpec, targets: Sequence[Target], house: House
 ) -> None:
-    longest = longest_text(accounts, spec.action, house.providers)
-    for content in spec.contents:
+    for said in spec.messages:
         for account in accounts:
-            check_capabilities(account, spec.action, content, house.providers)
-            check_room(account, spec.action, content)
+            check_said(account, said, house.providers)
+        longest = longest_text(accounts, said.action, house.providers)
         if longest is not None:
-            check_variables(content, targets, longest)
+            check_variables(said.content, targets, longest)
 
 
 def _account(tx: Tx, name: str) -> Account:

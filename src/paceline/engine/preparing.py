@@ -58,7 +58,9 @@ class Desk:
         if able.returns:
             names = await self._names_here()
             message = message._replace(signed_name=names.of(delivery.id, flight.part))
-        if able.threads and delivery.step > 1:
+        if able.threads and part.answers:
+            message = message._replace(thread=self._answered(part))
+        elif able.threads and delivery.step > 1:
             message = message._replace(thread=await self._thread(flight))
         if able.resolves:
             return await self._addressed(flight, message, timeout_us)
@@ -86,6 +88,13 @@ class Desk:
         ids, content = await context.journal.read(partial(_before, delivery=delivery))
         first = render_part(content.parts[0], delivery.target, delivery.fields)
         return Thread(tuple(context.key(one, 0) for one in ids), first.subject)
+
+    def _answered(self, part: Part) -> Thread:
+        """What an answer answers: theirs as they call it, ours by what the provider was told."""
+        key = self._context.key
+        return Thread(
+            tuple(one if one.startswith("<") else key(int(one), 0) for one in part.answers), ""
+        )
 
     async def _upload(self, flight: Flight, part: Part, timeout_us: int) -> list[str] | Outcome:
         """The handles of the part's files; an outcome where one of them cannot be had."""

@@ -17,6 +17,7 @@ from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda, RunQueue, contacted
 from paceline.engine.arrival import Eta, eta
+from paceline.engine.bidding import FollowUps, follow_ups_of
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
 from paceline.engine.fleet import held_up
@@ -61,6 +62,7 @@ class CampaignView:
     stopped: Stop | None
     eta: Eta | None = None
     """What is left and when it will be done; None where nobody asked, or nothing moves."""
+    follow_ups: FollowUps | None = None
 
     @property
     def total(self) -> int:
@@ -114,7 +116,8 @@ def campaign_view(tx: Tx, name: str) -> CampaignView:
             for state, count in states.items():
                 counts[state] += count
                 account[state] = account.get(state, 0) + count
-    return CampaignView(campaign, runs, counts, accounts, stopped(tx))
+    bidden = follow_ups_of(tx, campaign, runs)
+    return CampaignView(campaign, runs, counts, accounts, stopped(tx), follow_ups=bidden)
 
 
 def with_eta(tx: Tx, view: CampaignView, now: Instant) -> CampaignView:

@@ -16,9 +16,9 @@ import structlog
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
-from paceline.core.model import Part
+from paceline.core.model import RETRIES, Part
 from paceline.core.outcome import Outcome
-from paceline.core.retry import after_retries, next_ask_at
+from paceline.core.retry import after_retries, most_resends, next_ask_at
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
@@ -42,9 +42,6 @@ from paceline.engine.ports import (
 from paceline.engine.settling import doubt_due_at
 
 log = structlog.get_logger("paceline.recovery")
-
-LEAST_RESENDS = 3
-"""Messages lost on the way are sent again so often at least, whatever the retry ladder says."""
 
 
 async def take_stock(
@@ -198,7 +195,7 @@ async def resolve(
         message = _message(context.key(delivery.id, intent.part), delivery, content)
         found = await _ask(memory, driver, message, intent.intent_at)
     now = context.clock.now()
-    again = delivery.retries < max(memory.policy.retry.retries, LEAST_RESENDS)
+    again = delivery.retries < most_resends(memory.policy, content[0].get(RETRIES))
     bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
     if found.finding == "present":
         bound.info("found at the provider")

@@ -33,6 +33,7 @@ KEYS = (
     "at_close",
     "before_open",
     "priority",
+    "retries",
 )
 USUAL_WINDOW = "6-18"
 LOOKED_THROUGH = 400

@@ -2,7 +2,11 @@
 
 A report is believed if it was sent to an address that only the provider was told, and shows the
 proof that was agreed upon besides, where one was. All that it says is written down in one
-transaction before it is answered; told twice, it changes nothing the second time.
+transaction before it is answered; told twice, it changes nothing the second time. What many report
+at once is written down together.
+
+Whom an address belongs to is remembered, so that nobody has to be looked up for every report; but
+whether that is still so is looked at in the very transaction that writes it down.
 
 Receiving it is the HTTP server's affair. What it means is read by the account's provider.
 """
@@ -20,12 +24,13 @@ import structlog
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
 from paceline.core.opting_out import DEFAULT, OptOut
+from paceline.engine import listening
 from paceline.engine.commands import hooking, returns
-from paceline.engine.commands.receipts import resolve_by_receipt
+from paceline.engine.commands.acknowledging import note
+from paceline.engine.commands.hooking import Stored
 from paceline.engine.commands.returns import TakenIn
 from paceline.engine.ports import (
     Account,
-    AccountNews,
     Clock,
     Journal,
     Letters,
@@ -46,9 +51,13 @@ NOBODY = "-" * 32
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32}")
 
-Answered = Literal["taken", "not believed", "again"]
-"""What came of a report: it is written down; it is not the provider's; or it came too early, and
-should come again in a while."""
+MOST_KNOWN = 1_000
+"""Accounts whose addresses are remembered."""
+
+Answered = Literal["taken", "not believed", "again", "changed"]
+"""What came of a report: it is written down; it is not the provider's; it came too early, and
+should come again in a while; or the account is not what it was, and whoever reports has to be let
+in anew."""
 
 log = structlog.get_logger("paceline.reports")
 
@@ -60,6 +69,7 @@ class Admitted(NamedTuple):
     """With its secrets readable."""
     letters: bool
     """Whether what comes are letters, as they are."""
+    by: Stored
 
     @property
     def largest(self) -> int:
@@ -83,23 +93,34 @@ class ReportDesk:
         self._clock = clock
         self._providers = providers
         self._words = words
+        self._known: dict[str, tuple[Admitted, str]] = {}
+        self._told: list[tuple[str, TakenIn]] = []
+
+    def known(self, name: str, secret: str) -> Admitted | None:
+        """Whoever was let in before; whether the account is still what it was then is looked at
+        when what they report is taken in."""
+        admitted, expected = self._known.get(name, (None, NOBODY))
+        return admitted if _is_same(secret, expected) else None
 
     async def admit(self, name: str, secret: str) -> Admitted | None:
         """Whoever knows this secret of this account; None for everybody else."""
         if not _SECRET.fullmatch(secret):
             return None
-        found = await self._journal.read(lambda tx: self._found(tx, name))
-        expected = NOBODY if found is None else found[1]
-        if not hmac.compare_digest(secret.encode(), expected.encode()) or found is None:
+        found = await self._journal.read(lambda tx: hooking.stored_for(tx, name))
+        expected = None if found is None else hooking.digest_in(self._providers, found)
+        # Compared also where there is nothing to compare with, so that it takes as long.
+        if not _is_same(hooking.digest_of(secret), expected or NOBODY) or found is None:
             return None
-        account = self._providers.unsealed(found[0])
+        account = self._providers.unsealed(found.account)
         letters = hasattr(self._providers.get(account.provider), "read_letter")
-        return Admitted(account, letters)
+        admitted = Admitted(account, letters, found)
+        self._remember(name, admitted, secret)
+        return admitted
 
-    def _found(self, tx: Tx, name: str) -> tuple[Account, str] | None:
-        account = tx.accounts.find(name)
-        secret = None if account is None else hooking.secret_of(tx, self._providers, account)
-        return None if account is None or secret is None else (account, secret)
+    def _remember(self, name: str, admitted: Admitted, secret: str) -> None:
+        self._known[name] = (admitted, secret)
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     def challenge(self, admitted: Admitted, query: Mapping[str, str]) -> str | None:
         """What to answer a provider that wants to know whether we are who we say."""
@@ -127,31 +148,64 @@ class ReportDesk:
                 log.warning("report without its proof", account=account.name)
                 return "not believed"
             news = webhooks.parse(account.settings, body)
-        early, taken = await self._write(account, news, now)
-        _tell(account, news, taken)
+        written = await self._write(admitted, news, now)
+        if written is None:
+            self._known.pop(account.name, None)
+            return "changed"
+        early, taken = written
+        self._tell(account, taken)
         return "again" if early else "taken"
 
     async def _write(
-        self, account: Account, news: list[News], now: Instant
-    ) -> tuple[bool, TakenIn]:
+        self, admitted: Admitted, news: list[News], now: Instant
+    ) -> tuple[bool, TakenIn] | None:
+        """Whether some of it came too early, and what it came to; None where whoever reports has to
+        be let in anew."""
+        messages = listening.messages_in(news, self._words)
+        if messages is not None:
+            reported = listening.Reported(admitted.by, messages, now)
+            taken = await self._journal.write_together(listening.take_in, reported)
+            if taken != "by itself":
+                return None if taken == "changed" else (False, taken)
         receipts = [one for one in news if isinstance(one, Receipt)]
         others = [one for one in news if not isinstance(one, Receipt)]
 
-        def work(tx: Tx) -> tuple[bool, TakenIn]:
+        def work(tx: Tx) -> tuple[bool, TakenIn] | None:
             returns.prepare(tx, others, self._words)
-            current = tx.accounts.get(account.id)
-            came_to = [resolve_by_receipt(tx, current.id, one, now) for one in receipts]
-            early = "early" in came_to or returns.come_early(tx, current, others, now)
-            return early, returns.take_in(tx, current, others, now, self._words)
+            current = listening.current(tx, admitted.by)
+            if current is None:
+                return None
+            noted = [note(tx, current, one, now) for one in receipts]
+            back = [one.returned for one in noted if one.returned is not None]
+            early = any(one.taken == "early" for one in noted)
+            early = early or returns.come_early(tx, current, others, now)
+            return early, returns.take_in(tx, current, others, now, self._words, back)
 
-        if not news:
-            return False, TakenIn()
-        # Whoever needs the fence needs a transaction of its own.
-        alone = returns.passes_the_fence(others, self._words)
-        return await self._journal.write(work, alone=alone)
+        # Whoever needs the fence, or conversations, needs a transaction of its own.
+        alone = returns.goes_alone(news, self._words)
+        return await self._journal.write(work, alone=alone, talk=None if alone else 0)
 
     def _webhooks(self, admitted: Admitted) -> Webhooks:
         return cast("Webhooks", self._providers.get(admitted.account.provider))
+
+    def _tell(self, account: Account, taken: TakenIn) -> None:
+        """In one line for all that were written down together: a thousand reports a second need not
+        be a thousand lines."""
+        if any(taken):
+            if not self._told:
+                asyncio.get_running_loop().call_soon(self._tell_of_all)
+            self._told.append((account.name, taken))
+
+    def _tell_of_all(self) -> None:
+        told, self._told = self._told, []
+        counts = TakenIn(*map(sum, zip(*(taken for _, taken in told), strict=True)))
+        names = sorted({name for name, _ in told})
+        log.info("reports taken in", accounts=names, reports=len(told), **counts._asdict())
+
+
+def _is_same(secret: str, expected: str) -> bool:
+    """In the same time whatever is different."""
+    return hmac.compare_digest(secret.encode("utf-8", "replace"), expected.encode())
 
 
 def _is_believed(
@@ -169,11 +223,3 @@ def _is_believed(
         # The account's settings, and not the report: nobody could prove anything.
         log.warning("reports cannot be proved", account=account.name, reason=str(error))
         return False
-
-
-def _tell(account: Account, news: list[News], taken: TakenIn) -> None:
-    if any(taken):
-        log.info("report taken in", account=account.name, **taken._asdict())
-    for one in news:
-        if isinstance(one, AccountNews):
-            log.info("account reported", account=account.name, state=one.state, reason=one.reason)

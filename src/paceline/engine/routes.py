@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.core.address import guess_kind, normalise
+from paceline.core.address import guess_kind, is_hidden, normalise
 from paceline.core.errors import InputError
 from paceline.engine.ports import Account, Providers
 
@@ -53,6 +53,9 @@ class Route:
         """Why nothing can be sent there; empty if it can."""
         kind = guess_kind(address)
         if kind == "other" and (not self.strict or self._may_be_any_word(address)):
+            return ""
+        if "phone" in self.kinds and is_hidden(address):
+            # Whoever hides their number has written first, or nobody would know this name.
             return ""
         if kind not in self.kinds:
             wanted = " or ".join(_a(one) for one in self.kinds)

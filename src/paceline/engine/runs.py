@@ -10,17 +10,19 @@ from paceline.engine.ports import Run, Tx
 from paceline.engine.summaries import WINDOW_CLOSED, summary
 
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
+ENDED = (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED)
 
 
-def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
+def end_if_done(tx: Tx, run_id: int, now: Instant, *, follow_ups: bool = False) -> RunState | None:
     """End a run of which nothing can move by itself any more; None if it goes on.
 
     A doubt that only a person can clear does not keep a run open: it is part of the summary, and
     resolving it later changes the counts, not the run. Direct messages' standing run never ends.
+    One of ``follow_ups`` ends only where that is said: somebody may bid another one.
     """
     counts = tx.runs.counts(run_id)
     run = tx.runs.get(run_id)
-    if run.kind == "direct" or not _is_done(tx, run_id, counts):
+    if run.kind == "direct" or run.follow_ups != follow_ups or not _is_done(tx, run_id, counts):
         return None
     total, sent = sum(counts.values()), counts[DeliveryState.SENT]
     event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"
@@ -32,10 +34,15 @@ def end_if_done(tx: Tx, run_id: int, now: Instant) -> RunState | None:
     if state is None:
         return None
     campaign = tx.campaigns.get(run.campaign_id)
-    # A reminder is not over with one of its firings.
-    if run.kind == "campaign" and (campaign.state, "finish") in CAMPAIGN.table:
+    # A reminder is not over with one of its firings, nor a campaign while somebody may answer it.
+    if (
+        run.kind == "campaign"
+        and (campaign.state, "finish") in CAMPAIGN.table
+        and all(one.state in ENDED for one in tx.runs.of_campaign(run.campaign_id))
+    ):
         tx.campaigns.move(run.campaign_id, "finish", at=now)
-    events.run_finished(tx, run, state, counts, told, now)
+    if total or not run.follow_ups:
+        events.run_finished(tx, run, state, counts, told, now)
     campaign_goes_on(tx, run_id, now)
     if run.kind == "reminder":
         if state is RunState.SUCCESS:
@@ -60,8 +67,12 @@ def reopen_for(tx: Tx, delivery_id: int, at: Instant) -> None:
     delivery = tx.deliveries.get(delivery_id)
     if delivery.due_at is None:
         return
-    run = tx.runs.get(delivery.run_id)
-    if run.state in (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED):
+    reopen(tx, tx.runs.get(delivery.run_id), at)
+
+
+def reopen(tx: Tx, run: Run, at: Instant) -> None:
+    """One that had ended goes on: there is something to be sent of it after all."""
+    if run.state in ENDED:
         tx.runs.move(run.id, "retry", at=at)
         tx.campaigns.move(run.campaign_id, "retry", at=at)
 

@@ -21,6 +21,7 @@ from paceline.core.health import (
     is_slowed,
     window_size,
 )
+from paceline.core.holds import NO_HOLDS
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Content
 from paceline.core.outcome import Outcome, OutcomeKind
@@ -28,6 +29,7 @@ from paceline.core.policy import Policy
 from paceline.core.retry import ACCEPTED, ASK_AFTER_US, Consequence, consequence
 from paceline.core.signals import DEFAULT_SIGNALS, Scope, Signals
 from paceline.core.states import DELIVERY, DeliveryState
+from paceline.core.stubborn import noted, read_alone, stepping_aside
 from paceline.core.usage import Usage
 from paceline.engine.ports import Capabilities, Delivery, Settlement
 from paceline.engine.ports.path import Sparing
@@ -165,12 +167,13 @@ def settle(
         said = discreet(outcome.reason, delivery.target, delivery.fields)
         outcome = outcome._replace(reason=said)
     old_handle = flight.met_old_handle(outcome)
-    known = False
+    known, answer = False, outcome
     if old_handle:
         result = Consequence("retry", now, f"{outcome.reason}; the file is uploaded again")
     elif outcome.kind is OutcomeKind.ACCEPTED:
         result = ACCEPTED
     else:
+        outcome = read_alone(outcome, usage.holds, delivery.id)
         rule = signals.rule_for(provider, flight.ask.action, outcome)
         scope = rule.scope if rule is not None else Scope.ACCOUNT
         # Calls that were under way together meet the same throttle: one setback, not three.
@@ -182,7 +185,9 @@ def settle(
             policy=policy,
             now=now,
             rule=rule,
+            most=flight.content.retries,
         )
+        result = stepping_aside(result, outcome, usage.holds.times_throttled(delivery.id), now)
     after = usages.settle(
         usage,
         flight.ask,
@@ -191,6 +196,8 @@ def settle(
         delivery.run_id,
         limit=window_size(policy),
     )
+    if after.holds is not NO_HOLDS or answer.kind is OutcomeKind.THROTTLED:
+        after = after._replace(holds=noted(after.holds, delivery.id, answer, result, now))
     if old_handle:
         # That our handle was old says nothing about the messages: no error is counted.
         after = after._replace(health=usage.health)

@@ -8,9 +8,10 @@ from typing import Any
 from paceline.core.calendar import zone as known_zone
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError
+from paceline.core.grammar import MOST_RETRIES
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, Instant, parse_instant
-from paceline.core.model import REPLY
+from paceline.core.model import REPLY, RETRIES
 from paceline.core.nearest import did_you_mean
 from paceline.core.week import parse_week
 
@@ -72,6 +73,23 @@ def whole_of(raw: Mapping[str, Any], key: str) -> int:
     value = raw.get(key, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not -100 <= value <= 100:
         raise InputError("must be a whole number from -100 to 100", key=key)
+    return value
+
+
+def retries_of(raw: Mapping[str, Any]) -> int | None:
+    """How often each message is tried again at most; None for as often as the policy says."""
+    value = raw.get(RETRIES)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
+        raise InputError(f"must be a whole number from 0 to {MOST_RETRIES}", key=RETRIES)
+    return value
+
+
+def yes_or_no(raw: Mapping[str, Any], key: str) -> bool:
+    value = raw.get(key, False)
+    if not isinstance(value, bool):
+        raise InputError("must be true or false", key=key)
     return value
 
 

@@ -12,13 +12,16 @@ import asyncio
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
 
 from paceline.core.errors import NotFoundError, ProviderError, ProviderRefused, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.engine import taking
+from paceline.engine.away import AwayBook, give_back_away
 from paceline.engine.chance import Draws
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import (
@@ -30,6 +33,7 @@ from paceline.engine.crashes import (
     suspend,
 )
 from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.hearing import Hearing, listens
 from paceline.engine.lane import Lane
 from paceline.engine.lane_names import lane_name
 from paceline.engine.naming import seals_of
@@ -51,6 +55,8 @@ class SupervisorOptions(StationOptions):
 
     park_after_us: int = 2 * MINUTE
     fire_concurrency: int = FIRE_CONCURRENCY
+    words: OptOut = DEFAULT
+    """Those by which people opt out."""
     rest_us: int | None = None
     """With nothing to do for so long, before and ahead, the process ends; None is never."""
 
@@ -70,13 +76,13 @@ class Supervisor(Station):
         crashes: CrashBook | None = None,
     ) -> None:
         super().__init__(journal, clock, providers, options)
-        self._providers = providers
         self._observer = observer
         self._seed = rng.getrandbits(64)
         self._options = options
         self._context: LaneContext
         self._running: dict[int, Running] = {}
         self._crashes = CrashBook() if crashes is None else crashes
+        self._away = AwayBook()
         self._busy_us = 0
 
     @property
@@ -156,7 +162,9 @@ class Supervisor(Station):
         # whatever order its lanes are started in.
         rng = Draws(f"{self._seed}/{account.id}/{row.generation}")
         driver = LazyDriver(self._providers, account)
-        lane = Lane(self._context, row, account.name, driver, rng)
+        lane = Lane(
+            self._context, row, account.name, driver, rng, partial(listens, self._providers)
+        )
         lease = Lease(account.id, self._lease.process_id, row.generation)
         looking_after = self._look_after(lane, driver, lease, account)
         # Whoever finds that nothing moves any more knows by the name whose lane it is.
@@ -176,15 +184,26 @@ class Supervisor(Station):
         """A lane from its start to its end, however it ends."""
         running = self._running[account.id]
         try:
+            hearing = self._hear(driver, account)
             try:
                 await lane.run()
             finally:
                 running.over = True
+                if driver.is_open:
+                    self._away.opened(account.id)
+                if hearing is not None:
+                    hearing.cancel()
+                    await asyncio.gather(hearing, return_exceptions=True)
                 await self._close(driver, account)
         except ProviderRefused as error:
             reason = str(error)
             await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
-        except (ProviderError, StoreError) as error:
+        except ProviderError as error:
+            log.warning("lane could not go on", account=account.name, error=str(error))
+            away = partial(give_back_away, reason=str(error), times=self._away.note(account.id))
+            now = self._clock.now()
+            await self._insist(lambda tx: away(tx, lease, account, now=now))
+        except StoreError as error:
             log.warning("lane could not go on", account=account.name, error=str(error))
             await self._give_back(lease, AWAY_PAUSE_US)
         except asyncio.CancelledError:
@@ -202,6 +221,15 @@ class Supervisor(Station):
             full = len(self._running) + 1 >= self._options.max_lanes
             if full or lane.parked_us < self._options.poll_us:
                 self._nudge.set()
+
+    def _hear(self, driver: LazyDriver, account: Account) -> asyncio.Task[None] | None:
+        """Listen beside the lane, where there is something to listen to."""
+        if not hasattr(self._providers.get(account.provider), "listens"):
+            return None
+        hearing = Hearing(
+            self._journal, self._clock, self._providers, driver, account, self._options.words
+        )
+        return asyncio.create_task(hearing.run(), name=f"hearing {account.name}")
 
     async def _close(self, driver: LazyDriver, account: Account) -> None:
         """Let go of the account at the provider. That this fails does not make the lane fail."""

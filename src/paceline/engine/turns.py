@@ -1,8 +1,9 @@
 """Whose turn it is: in which order the runs of an account may send.
 
-Direct messages (replies, single sends) come first, then the higher priority. Of equal ones a firing
-that has begun goes to its end, before those that have not and before campaigns; then comes the run
-whose window closes first, and then the older firing. Campaigns of equal rank share.
+Direct messages (replies, single sends) and follow-ups come first, then the higher priority. Of
+equal ones a firing that has begun goes to its end, before those that have not and before campaigns;
+then comes the run whose window closes first, and then the older firing. Campaigns of equal rank
+share.
 
 A firing has begun on an account when something of it was sent from there, as the store knows: so it
 is the same after a restart. While it is paused, or its window is shut, it keeps nobody waiting, and
@@ -42,7 +43,7 @@ def rank_of(run: Run, now: Instant, *, begun: bool) -> Rank:
     fired = run.kind == "reminder"
     turn = run.id if fired else FAR
     return (
-        run.kind != "direct",
+        run.kind != "direct" and not run.follow_ups,
         -run.priority,
         not (fired and begun),
         closes_next_at(run, now) if fired else run.closes_at or FAR,

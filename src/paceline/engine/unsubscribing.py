@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
@@ -18,7 +19,8 @@ import structlog
 from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
-from paceline.engine.ports import Clock, Journal, Tx
+from paceline.engine.calling_off import call_off
+from paceline.engine.ports import Clock, Delivery, Journal, Tx
 
 log = structlog.get_logger("paceline.unsubscribe")
 
@@ -29,6 +31,9 @@ PATH = "/unsubscribe"
 REASON = "unsubscribed by the link in a message"
 SOURCE = "unsubscribe"
 """The source of a suppression that its owner has asked for."""
+
+Confirm = Callable[[Tx, Delivery, Instant], object]
+"""Told, in the same transaction, of the delivery whose link was followed."""
 
 _SIGNED_BYTES = 16
 
@@ -88,8 +93,12 @@ def links_of(tx: Tx) -> Links:
 class UnsubscribeDesk:
     """Where links are followed."""
 
-    def __init__(self, journal: Journal, clock: Clock, links: Links) -> None:
+    def __init__(
+        self, journal: Journal, clock: Clock, links: Links, confirm: Confirm | None = None
+    ) -> None:
+        """``confirm`` is for whoever tells people that they were heard, besides the page."""
         self._journal = journal
+        self._confirm = confirm
         self._clock = clock
         self._links = links
 
@@ -102,10 +111,30 @@ class UnsubscribeDesk:
             return False
         now = self._clock.now()
         # Whoever needs the fence needs a transaction of its own.
-        done = await self._journal.write(lambda tx: unsubscribe(tx, delivery_id, now), alone=True)
-        if done is not None and done.new:
-            log.info("unsubscribed", delivery=delivery_id)
-        return done is not None
+        done = await self._journal.write(
+            lambda tx: unsubscribe(tx, delivery_id, now, self._confirm), alone=True
+        )
+        if done is None:
+            return False
+        if done.new:
+            called_off = await self._call_off(done.address, now)
+            log.info("unsubscribed", delivery=delivery_id, called_off=called_off)
+        return True
+
+    async def _call_off(self, address: str, now: Instant) -> int:
+        """Nothing more goes out to them from here on; so that nobody has to look whether it would,
+        what waits is cancelled. It is looked for outside of any transaction that writes: that
+        takes a while where much waits, and lanes would have to wait for it."""
+        waiting = await self._journal.read(lambda tx: tx.waiting.of_target(address))
+
+        def work(tx: Tx) -> int:
+            entry = tx.suppressions.find(address)
+            if entry is None or entry.source != SOURCE:
+                return 0
+            confirmation_id = tx.suppressions.confirmation_of(address)
+            return call_off(tx, [row for row in waiting if row.id != confirmation_id], now, REASON)
+
+        return await self._journal.write(work, alone=True) if waiting else 0
 
 
 class Unsubscribed(NamedTuple):
@@ -114,7 +143,9 @@ class Unsubscribed(NamedTuple):
     """False where that address was not written to any more already."""
 
 
-def unsubscribe(tx: Tx, delivery_id: int, at: Instant) -> Unsubscribed | None:
+def unsubscribe(
+    tx: Tx, delivery_id: int, at: Instant, confirm: Confirm | None = None
+) -> Unsubscribed | None:
     """Never write again to whoever got this delivery; None if there is no such delivery.
 
     In force before the next message: the fence comes first, and the guard of every intent asks.
@@ -137,4 +168,6 @@ def unsubscribe(tx: Tx, delivery_id: int, at: Instant) -> Unsubscribed | None:
             delivery_id=delivery_id,
             data={"delivery": delivery_id},
         )
+        if confirm is not None:
+            confirm(tx, delivery, at)
     return Unsubscribed(delivery.target, new)

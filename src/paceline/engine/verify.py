@@ -104,6 +104,8 @@ def verify(tx: Tx, now: Instant) -> list[Violation]:
         )
         for delivery, at, since_at in tx.audit.suppressed_after()
     ]
+    found += [Violation("never out of turn", text) for text in tx.audit.out_of_turn()]
+    found += [Violation("never unbidden", text) for text in tx.audit.unbidden()]
     for account in tx.accounts.list(with_removed=True):
         found += judge_account(tx, account)
         found += _forgotten(tx, account, now)

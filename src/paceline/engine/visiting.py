@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from paceline.core.errors import ConflictError, InputError, PacelineError, ProviderError
 from paceline.core.instants import SECOND
 from paceline.engine.drivers import within_time
+from paceline.engine.hearing import listens
 from paceline.engine.ports import (
     Account,
     Advising,
@@ -54,6 +55,12 @@ def refuse_in_use(account: Account, providers: Providers, *, used: bool) -> None
             f"{account.name} is open in the running service, and can be open in one place only",
             hint=f"Pause it first: paceline account pause {account.name}",
         )
+
+
+def is_kept_open(account: Account, providers: Providers, *, used: bool) -> bool:
+    """Whether a running service has the account open at all times, so that nobody else can: what
+    there is to know of it is what the service has found out."""
+    return used and listens(providers, account)
 
 
 async def check(account: Account, providers: Providers) -> Visited:

@@ -17,7 +17,7 @@ from typing import cast
 import structlog
 
 from paceline.core.errors import ProviderError, ProviderRefused, StoreError
-from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.engine import alerts
 from paceline.engine.commands import returns
@@ -35,6 +35,9 @@ WAIT_US = MINUTE
 OPEN_WITHIN_US = 30 * SECOND
 EARLY_US = 10 * SECOND
 """After how long a report is read again that came before its letter was settled."""
+DEFECT_US = MINUTE
+LONGEST_REST_US = HOUR
+"""How long a mailbox rests that we cannot take in what it brings from."""
 TELL_AFTER_US = 15 * MINUTE
 """How long a mailbox is away before operators are told; one that refuses us is told at once."""
 
@@ -118,7 +121,17 @@ class Watcher(Looker):
                 held = after
         except (ProviderError, TimeoutError) as error:
             ours = False
-            await self._failed(account, held, error)
+            await self._failed(account, held, str(error) or "no answer in time", error)
+        except StoreError:
+            raise
+        except Exception as error:
+            # A defect of ours. The same letter would fail at every look, in every process.
+            ours = False
+            log.exception("reading a mailbox failed", account=account.name)
+            # Its words may be those of a letter.
+            await self._failed(
+                account, held, f"a defect of Paceline ({type(error).__name__})", error
+            )
         finally:
             if mailbox is not None:
                 await _close(mailbox, account)
@@ -157,18 +170,20 @@ class Watcher(Looker):
             log.info("mail taken in", account=account.name, **taken._asdict())
         return after, goes_on
 
-    async def _failed(self, account: Account, held: Watch, error: Exception) -> None:
-        reason = str(error) or "no answer in time"
+    async def _failed(self, account: Account, held: Watch, reason: str, error: Exception) -> None:
         refused = isinstance(error, ProviderRefused)
+        defect = not isinstance(error, ProviderError | TimeoutError)
         now = self._clock.now()
         log.warning("mailbox cannot be read", account=account.name, reason=reason)
 
         def work(tx: Tx) -> None:
             since_at: Instant = held.failing_since_at or now
             changes = {"problem": reason, "failing_since_at": since_at}
-            if tx.watches.change(held, None, **changes) is None:
+            # After a defect nobody reads it for a while, and for longer the longer that lasts.
+            rest_us = min(max(now - since_at, DEFECT_US), LONGEST_REST_US) if defect else None
+            if tx.watches.change(held, rest_us, **changes) is None:
                 return
-            if refused or now - since_at >= TELL_AFTER_US:
+            if defect or refused or now - since_at >= TELL_AFTER_US:
                 alerts.mailbox_fails(tx, account, reason, now)
 
         await self._journal.write(work)

@@ -83,7 +83,7 @@ class Accounts(Subject):
         return rows.account(rows.found(row, "account", account_id))
 
     def several(self, account_ids: Sequence[int]) -> dict[int, Account]:
-        found = _SEVERAL.run(self._context, wanted=listed(self._context, account_ids))
+        found = SEVERAL.run(self._context, wanted=listed(self._context, account_ids))
         return {row[0]: rows.account(row) for row in found.fetchall()}
 
     def find(self, name: str) -> Account | None:
@@ -166,7 +166,7 @@ def select_accounts(*more: Any) -> Select[Any]:
 
 
 _GET = Prepared(lambda _: select_accounts().where(accounts.c.id == bindparam("account_id")))
-_SEVERAL = Prepared(
+SEVERAL = Prepared(
     lambda on_postgresql: select_accounts().where(
         among(accounts.c.id, "wanted", on_postgresql=on_postgresql)
     )

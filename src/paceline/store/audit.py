@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, literal_column, or_, select
 
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
-from paceline.engine.ports.audit import MailMoment, Moment, Watched
+from paceline.engine.ports.audit import ActiveTurn, MailMoment, Moment, TalkMoment, Watched
 from paceline.engine.ports.history import IMPORTED
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import CallFacts
-from paceline.store import rows
+from paceline.store import audit_bids, audit_turns, rows
 from paceline.store.base import Context, Subject
 from paceline.store.schema import counters, deliveries, lanes, ledger, runs, suppressions
 
@@ -51,6 +52,15 @@ _WATCHES = """
 SELECT account_id, cursor, generation, lease_until_at IS NOT NULL, problem FROM watches
 """
 _STATES = "SELECT id, state FROM accounts"
+_RECEIVED = "SELECT count(*) FROM inbound"
+_ACTIVE = """
+SELECT id, conversation_id, state, owner, generation, lease_until_at, started_at, delivery_id
+FROM turns WHERE state IN ('thinking', 'replying') ORDER BY id
+"""
+_MODES = "SELECT id, mode FROM conversations"
+_CALLED_FOR = """
+SELECT key FROM alerts WHERE kind = 'conversation.person' AND cleared_at IS NULL ORDER BY key
+"""
 
 
 class Audit(Subject):
@@ -119,7 +129,7 @@ class Audit(Subject):
     def _intended_after(self, meant: ColumnElement[bool]) -> list[tuple[int, Instant, Instant]]:
         statement = (
             select(deliveries.c.id, ledger.c.intent_at, suppressions.c.at)
-            .join(deliveries, meant)
+            .join(deliveries, and_(meant, rows.HELD_BACK))
             .join(ledger, ledger.c.delivery_id == deliveries.c.id)
             # What others have sent, and only told us of, was never ours to hold back.
             .where(
@@ -148,18 +158,18 @@ class Audit(Subject):
 
     def misplaced(self) -> list[str]:
         faults = []
-        for what, condition in _impossible():
-            statement = (
-                select(deliveries.c.id, deliveries.c.state)
-                .where(condition)
-                .order_by(deliveries.c.id)
-                .limit(SHOWN)
-            )
+        for what, statement in _misplacements():
             faults += [
                 f"delivery {delivery_id} is {state} {what}"
                 for delivery_id, state in self._connection.execute(statement)
             ]
         return faults
+
+    def out_of_turn(self) -> list[str]:
+        return audit_turns.faults(self._connection)
+
+    def unbidden(self) -> list[str]:
+        return audit_bids.faults(self._connection)
 
     def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
         mark = "%s" if self._context.postgresql else "?"
@@ -193,6 +203,14 @@ class Audit(Subject):
         runs, checkpoints = (dict(self._all(cursor, asked)) for asked in (_RUNS, _CHECKPOINTS))
         return Moment(rows, accounts, runs, checkpoints)
 
+    def talks(self) -> TalkMoment:
+        cursor = self._context.cursor()
+        ((received,),) = self._all(cursor, _RECEIVED)
+        active = tuple(ActiveTurn(*row) for row in self._all(cursor, _ACTIVE))
+        called_for = tuple(key for (key,) in self._all(cursor, _CALLED_FOR))
+        modes = dict(self._all(cursor, _MODES))
+        return TalkMoment(received, active, modes, called_for, self._context.now)
+
     def mail(self) -> MailMoment:
         cursor = self._context.cursor()
         ((suppressed, bounced, received, *alerts),) = self._all(cursor, _MAIL)
@@ -211,6 +229,13 @@ class Audit(Subject):
         cursor.execute(statement)
         found: list[Any] = cursor.fetchall()
         return found
+
+
+@cache
+def _misplacements() -> list[tuple[str, Select[Any]]]:
+    """Put together once, which takes longer than looking where nothing is wrong."""
+    found = select(deliveries.c.id, deliveries.c.state).order_by(deliveries.c.id).limit(SHOWN)
+    return [(what, found.where(condition)) for what, condition in _impossible()]
 
 
 def _impossible() -> list[tuple[str, ColumnElement[bool]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
@@ -86,6 +87,15 @@ class Context:
     def cursor(self) -> Cursor:
         """A cursor of the driver itself, inside this transaction."""
         return self.connection.connection.cursor()
+
+    def pipelined(self) -> AbstractContextManager[Any]:
+        """Statements in this block are sent one after the other, and waited for at its end; what
+        they answer is fetched after it."""
+        if not self.postgresql:
+            return nullcontext()
+        driver: Any = self.connection.connection.driver_connection
+        pipeline: AbstractContextManager[Any] = driver.pipeline()
+        return pipeline
 
     def insert(self, table: Table) -> Any:
         return insert_into(table, on_postgresql=self.postgresql)
@@ -221,7 +231,7 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def storable(text: str) -> str:
+def storable(text: str, longest: int = MAX_TEXT) -> str:
     """Text from outside, made fit for a column.
 
     PostgreSQL stores no NUL, and neither database a lone surrogate. A provider's answer must never
@@ -229,7 +239,7 @@ def storable(text: str) -> str:
     """
     if not text:
         return text
-    text = text[:MAX_TEXT]
+    text = text[:longest]
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -146,6 +146,11 @@ class Runs(Subject):
         )
         return self.get(self._connection.execute(statement).scalar_one())
 
+    def open_follow_ups(self, campaign_id: int, priority: int, at: Instant) -> Run:
+        run = self.add(campaign_id=campaign_id, priority=priority, state=RunState.RUNNING, at=at)
+        self._connection.execute(update(runs).where(runs.c.id == run.id).values(follow_ups=True))
+        return self.get(run.id)
+
     def get(self, run_id: int) -> Run:
         row = self._connection.execute(select_runs().where(runs.c.id == run_id)).first()
         return rows.run(rows.found(row, "run", run_id))
@@ -270,6 +275,7 @@ def _idle(_: bool) -> Select[Any]:
             runs.c.state == rows.spelled(RunState.RUNNING),
             campaigns.c.state == rows.spelled(CampaignState.RUNNING),
             campaigns.c.kind != "direct",
+            ~runs.c.follow_ups,
             ~exists().where(
                 counters.c.run_id == runs.c.id, counters.c.state.in_(waiting), counters.c.n > 0
             ),

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from paceline.core.errors import NotFoundError
 from paceline.core.instants import Instant
@@ -18,6 +18,7 @@ from paceline.engine.ports.people import Address, Contact
 from paceline.store import blotting
 from paceline.store.base import Cursor, Subject, array, chunks, columns, dump, storable
 from paceline.store.locks import Lock
+from paceline.store.prepared import Prepared
 from paceline.store.schema import addresses
 
 CHUNK = 2_000
@@ -89,6 +90,11 @@ class People(Subject):
         return [number for (number,) in cursor.fetchall()]
 
 
+_OWNER = Prepared(
+    lambda _: select(addresses.c.contact_id).where(addresses.c.address == bindparam("address"))
+)
+
+
 class Contacts(People):
     """One row per person, one row per address."""
 
@@ -111,9 +117,8 @@ class Contacts(People):
         return found
 
     def find(self, address: str) -> Contact | None:
-        statement = select(addresses.c.contact_id).where(addresses.c.address == address)
-        contact_id = self._connection.execute(statement).scalar()
-        return None if contact_id is None else self.get(contact_id)
+        row = _OWNER.run(self._context, address=address).fetchone()
+        return None if row is None else self.get(row[0])
 
     def several(self, contact_ids: Sequence[int]) -> dict[int, Contact]:
         found: dict[int, Contact] = {}

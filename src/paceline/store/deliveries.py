@@ -35,13 +35,13 @@ from paceline.store.base import (
     Subject,
     Tally,
     chunks,
-    dump,
     storable,
     storable_or_none,
     tally_move,
 )
 from paceline.store.contacted import contacted
 from paceline.store.moves import known
+from paceline.store.new_deliveries import COLUMNS, COPY, INSERT, first_state, values_of
 from paceline.store.prepared import Prepared
 from paceline.store.schema import IN_FLIGHT, accounts, counters, deliveries, runs
 
@@ -49,35 +49,6 @@ CHUNK = 2_000
 """Rows held in memory and sent to the database at a time by a bulk insert."""
 
 READY, UNKNOWN, SENT = DeliveryState.READY, DeliveryState.UNKNOWN, DeliveryState.SENT
-
-_NEW_COLUMNS = (
-    "run_id",
-    "account_id",
-    "contact_id",
-    "step",
-    "awaited",
-    "position",
-    "target",
-    "fields",
-    "content",
-    "action",
-    "reply",
-    "state",
-    "scheduled_at",
-    "due_at",
-    "expires_at",
-    "recipient_hours",
-    "parts_done",
-    "attempts",
-    "retries",
-    "reason",
-    "moved_at",
-)
-_COPY = f"COPY deliveries ({', '.join(_NEW_COLUMNS)}) FROM STDIN"
-_INSERT = (
-    f"INSERT INTO deliveries ({', '.join(_NEW_COLUMNS)}) "
-    f"VALUES ({', '.join('?' for _ in _NEW_COLUMNS)})"
-)
 
 
 class Deliveries(Subject):
@@ -87,18 +58,18 @@ class Deliveries(Subject):
         self._context.unhurried()
         tally: Tally = {}
         for chunk in chunks(rows, CHUNK):
-            self._insert([_values(new, at) for new in chunk])
+            self._insert([values_of(new, at) for new in chunk])
             for new in chunk:
-                key = (new.account_id or NOBODY, new.run_id, _first_state(new).value)
+                key = (new.account_id or NOBODY, new.run_id, first_state(new).value)
                 tally[key] = tally.get(key, 0) + 1
         self._created(tally)
         return sum(tally.values())
 
     def add_one(self, row: NewDelivery, at: Instant) -> int:
-        values = dict(zip(_NEW_COLUMNS, _values(row, at), strict=True))
+        values = dict(zip(COLUMNS, values_of(row, at), strict=True))
         statement = insert(deliveries).values(values).returning(deliveries.c.id)
         delivery_id: int = self._connection.execute(statement).scalar_one()
-        self._created({(row.account_id or NOBODY, row.run_id, _first_state(row).value): 1})
+        self._created({(row.account_id or NOBODY, row.run_id, first_state(row).value): 1})
         return delivery_id
 
     def _created(self, tally: Tally) -> None:
@@ -119,9 +90,9 @@ class Deliveries(Subject):
     def _insert(self, values: list[tuple[Any, ...]]) -> None:
         cursor = self._context.cursor()
         if not self._context.postgresql:
-            cursor.executemany(_INSERT, values)
+            cursor.executemany(INSERT, values)
             return
-        with cursor.copy(_COPY) as copy:
+        with cursor.copy(COPY) as copy:
             for row in values:
                 copy.write_row(row)
 
@@ -295,6 +266,10 @@ class Deliveries(Subject):
         statement = statement.order_by(deliveries.c.id).limit(limit)
         return [rows.delivery(row) for row in self._connection.execute(statement)]
 
+    def sent_to(self, account_id: int, target: str, limit: int) -> list[Delivery]:
+        asked = {"account": account_id, "target": target, "most": limit}
+        return [rows.delivery(row) for row in _SENT_TO.run(self._context, **asked).fetchall()]
+
     def contacted(
         self,
         targets: Sequence[str],
@@ -314,6 +289,18 @@ class Deliveries(Subject):
 
 def _select() -> Select[Any]:
     return select(*rows.DELIVERY)
+
+
+# Asked for with every answer that is made: by the address and then by its time, as the index goes.
+_SENT_TO = Prepared(
+    lambda _: (
+        _select()
+        .where(deliveries.c.target == bindparam("target"), deliveries.c.sent_at.is_not(None))
+        .where(deliveries.c.account_id == bindparam("account"))
+        .order_by(deliveries.c.sent_at.desc(), deliveries.c.id.desc())
+        .limit(bindparam("most"))
+    )
+)
 
 
 @cache
@@ -361,34 +348,3 @@ def _changes(
     elif state is SENT:
         values["sent_at"] = at
     return values
-
-
-def _first_state(new: NewDelivery) -> DeliveryState:
-    return DeliveryState.PLANNED if new.due_at is None else READY
-
-
-def _values(new: NewDelivery, at: Instant) -> tuple[Any, ...]:
-    """In the order of ``_NEW_COLUMNS``."""
-    return (
-        new.run_id,
-        new.account_id,
-        new.contact_id,
-        new.step,
-        new.awaited,
-        new.position,
-        new.target,
-        dump(dict(new.fields)) if new.fields else "{}",
-        None if new.content is None else dump(new.content),
-        new.action,
-        new.reply,
-        _first_state(new).value,
-        new.scheduled_at,
-        new.due_at,
-        new.expires_at,
-        new.recipient_hours,
-        0,
-        0,
-        0,
-        "",
-        at,
-    )

@@ -7,47 +7,39 @@ clock, and every write is one guarded UPDATE: whoever comes second changes nothi
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from sqlalchemy import Text, cast, literal, or_, select, update
+from sqlalchemy import Text, bindparam, cast, literal, or_, select, update
 
+from paceline.core.enclosures import MOST_FILES
 from paceline.core.instants import Instant
 from paceline.engine.ports.inbox import Received, Watch
 from paceline.engine.ports.webhooks import Inbound
-from paceline.store.base import Subject, storable
+from paceline.store import rows
+from paceline.store.base import Subject, dump, insert_into, storable
+from paceline.store.prepared import Prepared
 from paceline.store.schema import inbound, watches
+
+LONGEST_MESSAGE = 65_536
+"""Characters of a message that are kept: as many as WhatsApp takes, and more than anybody types."""
+
+_COLUMNS = [
+    column.name for column in inbound.c if column.name not in ("id", "conversation_id", "turn_id")
+]
+"""What is written of a message when it comes."""
 
 
 class Inbox(Subject):
     def add(
         self, account_id: int, message: Inbound, delivery_id: int | None, at: Instant
     ) -> int | None:
-        statement = (
-            self._context.insert(inbound)
-            .values(
-                account_id=account_id,
-                provider_id=storable(message.provider_id),
-                chat=storable(message.chat),
-                sender=storable(message.sender),
-                subject=storable(message.subject),
-                text=storable(message.text),
-                kind=storable(message.kind),
-                automatic=message.automatic,
-                from_us=message.from_us,
-                delivery_id=delivery_id,
-                at=message.at or at,
-                received_at=at,
-            )
-            .on_conflict_do_nothing()
-            .returning(inbound.c.id)
-        )
-        row = self._connection.execute(statement).first()
+        values = values_of(account_id, message, delivery_id, at)
+        row = _ADD.run(self._context, **values).fetchone()
         return None if row is None else int(row[0])
 
     def put_into(self, received_id: int, conversation_id: int) -> None:
-        this = update(inbound).where(inbound.c.id == received_id)
-        self._connection.execute(this.values(conversation_id=conversation_id))
+        _PUT_INTO.run(self._context, received_id=received_id, conversation=conversation_id)
 
     def has(self, account_id: int, provider_id: str) -> bool:
         named = (inbound.c.account_id == account_id, inbound.c.provider_id == storable(provider_id))
@@ -56,18 +48,29 @@ class Inbox(Subject):
     def waiting(self, conversation_id: int) -> list_of[Received]:
         theirs = (inbound.c.conversation_id == conversation_id, inbound.c.turn_id.is_(None))
         statement = select(*inbound.c).where(*theirs).order_by(inbound.c.id)
-        return [Received(*row) for row in self._connection.execute(statement)]
+        return [rows.received(row) for row in self._connection.execute(statement)]
 
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
-        theirs = select(*inbound.c).where(inbound.c.conversation_id == conversation_id)
-        statement = theirs.order_by(inbound.c.id.desc()).limit(limit)
-        return [Received(*row) for row in self._connection.execute(statement)]
+        found = _LATEST.run(self._context, conversation=conversation_id, most=limit)
+        return [rows.received(row) for row in found.fetchall()]
+
+    def written_since(self, senders: Set[str], at: Instant) -> list_of[Received]:
+        theirs = inbound.c.sender.in_(sorted(storable(name) for name in senders))
+        said = (inbound.c.conversation_id.is_not(None), inbound.c.at > at)
+        statement = select(*inbound.c).where(theirs, *said).order_by(inbound.c.at, inbound.c.id)
+        return [rows.received(row) for row in self._connection.execute(statement)]
+
+    def knows(self, addresses: Sequence[str]) -> bool:
+        self._context.unhurried()
+        theirs = or_(inbound.c.sender.in_(addresses), inbound.c.chat.in_(addresses))
+        found = self._connection.execute(select(inbound.c.id).where(theirs).limit(1))
+        return found.first() is not None
 
     def latest(self, account_id: int | None = None, limit: int = 50) -> list_of[Received]:
         statement = select(*inbound.c).order_by(inbound.c.id.desc()).limit(limit)
         if account_id is not None:
             statement = statement.where(inbound.c.account_id == account_id)
-        return [Received(*row) for row in self._connection.execute(statement)]
+        return [rows.received(row) for row in self._connection.execute(statement)]
 
     def blot_out(self, renamed: Mapping[str, str]) -> int:
         found = 0
@@ -75,9 +78,64 @@ class Inbox(Subject):
             theirs = or_(inbound.c.sender == before, inbound.c.chat == before)
             # The name that their own mail system gave it may say where they are.
             name = literal("erased:") + cast(inbound.c.id, Text)
-            blank = {"sender": after, "chat": after, "subject": "", "text": "", "provider_id": name}
-            found += self._connection.execute(update(inbound).where(theirs).values(blank)).rowcount
+            blank = {"sender": after, "chat": after, "subject": "", "text": "", "files": None}
+            values = {**blank, "provider_id": name}
+            found += self._connection.execute(update(inbound).where(theirs).values(values)).rowcount
         return found
+
+
+_ADD = Prepared(
+    lambda on_postgresql: (
+        insert_into(inbound, on_postgresql=on_postgresql)
+        .values({name: bindparam(name) for name in _COLUMNS})
+        .on_conflict_do_nothing()
+        .returning(inbound.c.id)
+    )
+)
+_LATEST = Prepared(
+    lambda _: (
+        select(*inbound.c)
+        .where(inbound.c.conversation_id == bindparam("conversation"))
+        .order_by(inbound.c.id.desc())
+        .limit(bindparam("most"))
+    )
+)
+_PUT_INTO = Prepared(
+    lambda _: (
+        update(inbound)
+        .where(inbound.c.id == bindparam("received_id"))
+        .values(conversation_id=bindparam("conversation"))
+    )
+)
+
+
+def values_of(
+    account_id: int, message: Inbound, delivery_id: int | None, at: Instant
+) -> dict[str, Any]:
+    """A message as it is stored, by column."""
+    return {
+        "account_id": account_id,
+        "provider_id": storable(message.provider_id),
+        "chat": storable(message.chat),
+        "sender": storable(message.sender),
+        "subject": storable(message.subject),
+        "text": storable(message.text, LONGEST_MESSAGE),
+        "files": _written(message),
+        "kind": storable(message.kind),
+        "automatic": message.automatic,
+        "from_us": message.from_us,
+        "delivery_id": delivery_id,
+        "at": message.at or at,
+        "received_at": at,
+    }
+
+
+def _written(message: Inbound) -> str | None:
+    """The files as they are stored; none of most messages."""
+    if not message.files:
+        return None
+    # Escaped, so that whatever a file is called can be stored.
+    return dump([file.to_mapping() for file in message.files[:MOST_FILES]])
 
 
 class Watches(Subject):

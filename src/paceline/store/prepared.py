@@ -16,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     ClauseElement,
     ColumnElement,
+    Text,
     any_,
     bindparam,
     cast,
@@ -94,7 +95,23 @@ def among(numbers: ColumnElement[Any], name: str, *, on_postgresql: bool) -> Col
     return numbers.in_(_select(values.c.value))
 
 
+def among_words(
+    words: ColumnElement[Any], name: str, *, on_postgresql: bool
+) -> ColumnElement[bool]:
+    """The same of texts, as ``worded`` writes them."""
+    if on_postgresql:
+        return words == any_(cast(bindparam(name), ARRAY(Text)))
+    values = func.json_each(bindparam(name)).table_valued(column("value"))
+    return words.in_(_select(values.c.value))
+
+
 def listed(context: Context, numbers: Iterable[int]) -> str:
     """Numbers as one parameter, for ``among``."""
     ordered = sorted(set(numbers))
+    return array(ordered) if context.postgresql else dump(ordered)
+
+
+def worded(context: Context, words: Iterable[str]) -> str:
+    """Texts as one parameter, for ``among_words``."""
+    ordered = sorted(set(words))
     return array(ordered) if context.postgresql else dump(ordered)

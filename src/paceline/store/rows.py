@@ -13,12 +13,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, exists, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Text, exists, func, literal, literal_column, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.errors import NotFoundError
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
+from paceline.engine.ports.inbox import Received
 from paceline.engine.ports.records import (
     Account,
     Campaign,
@@ -55,7 +57,7 @@ _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 DELIVERY_NAMES = (
     "id, run_id, account_id, position, target, fields, content, action, reply, state, "
     "scheduled_at, due_at, expires_at, recipient_hours, parts_done, attempts, retries, reason, "
-    "provider_id, sent_at, contact_id, step"
+    "provider_id, sent_at, contact_id, step, delivered_at, read_at"
 )
 LEDGER_NAMES = (
     "delivery_id, part, attempt, kind, account_id, run_id, action, at, intent_at, started_at, "
@@ -67,9 +69,11 @@ _POSITION = {True: "strpos", False: "instr"}
 
 def suppressed_by(*, postgresql: bool) -> str:
     """Which suppressions ``s`` keep a delivery ``d`` from being sent: that of its target, and that
-    of the domain it is in. Without an @ in it the second is the first again."""
+    of the domain it is in. Without an @ in it the second is the first again. One that was asked for
+    lets the delivery pass that confirms it, and no other."""
     domain = f"substr(d.target, {_POSITION[postgresql]}(d.target, '@'))"
-    return f"s.address IN (d.target, {domain})"
+    others = "(s.confirmation_id IS NULL OR s.confirmation_id <> d.id)"
+    return f"s.address IN (d.target, {domain}) AND {others}"
 
 
 class Domain(FunctionElement[str]):
@@ -86,8 +90,12 @@ def _spell_domain(element: Domain, compiler: Any, **options: Any) -> str:
     return f"substr({column}, {position}({column}, '@'))"
 
 
+HELD_BACK = or_(
+    suppressions.c.confirmation_id.is_(None), suppressions.c.confirmation_id != deliveries.c.id
+)
+"""Every delivery but the one that confirms the suppression."""
 SUPPRESSED = exists(literal(1)).where(
-    suppressions.c.address.in_([deliveries.c.target, Domain(deliveries.c.target)])
+    suppressions.c.address.in_([deliveries.c.target, Domain(deliveries.c.target)]), HELD_BACK
 )
 IS_SUPPRESSED: ColumnElement[bool] = SUPPRESSED.label("suppressed")
 
@@ -138,6 +146,7 @@ RUN = (
     runs.c.summary,
     exists(literal(1)).where(run_accounts.c.run_id == runs.c.id).label("pooled"),
     runs.c.fired_for,
+    runs.c.follow_ups,
 )
 _earlier = deliveries.alias("earlier")
 BEFORE = select(_earlier.c.state).where(_earlier.c.id == deliveries.c.after_id).scalar_subquery()
@@ -215,6 +224,7 @@ def run(row: Row) -> Run:
         summary=row[14],
         pooled=bool(row[15]),
         fired_for=row[16],
+        follow_ups=bool(row[17]),
     )
 
 
@@ -226,9 +236,9 @@ def delivery(row: Row) -> Delivery:
         values[6] = json.loads(row[6])
     values[8] = bool(row[8])
     values[9] = _STATES[row[9]]
-    values[22] = bool(row[22])
-    if row[23] is not None:
-        values[23] = _STATES[row[23]]
+    values[24] = bool(row[24])
+    if row[25] is not None:
+        values[25] = _STATES[row[25]]
     return Delivery._make(values)
 
 
@@ -250,6 +260,12 @@ def upload(row: Row) -> Upload:
 
 def media_of(row: Row) -> Media:
     return Media(*row)
+
+
+def received(row: Row) -> Received:
+    found = Received(*row)
+    files = json.loads(row[-1]) if row[-1] is not None else ()
+    return found._replace(files=tuple(map(Enclosed.from_mapping, files)))
 
 
 def event(row: Row) -> Event:

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from paceline.core.errors import InputError, StoreError
 from paceline.store.base import Subject, dump, storable
 from paceline.store.locks import Lock
+from paceline.store.prepared import Prepared, among_words
 from paceline.store.schema import CONTROL, settings
 
 
@@ -60,6 +61,13 @@ class Settings(Subject):
         if cursor.fetchone()[0]:
             raise StoreError("the fence must come before the first write of its transaction")
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (int(Lock.FENCE),))
+
+
+SEVERAL = Prepared(
+    lambda on_postgresql: select(settings.c.key, settings.c.value).where(
+        among_words(settings.c.key, "wanted", on_postgresql=on_postgresql)
+    )
+)
 
 
 def why_stopped(value: str) -> str | None:

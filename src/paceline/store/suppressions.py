@@ -9,11 +9,11 @@ from __future__ import annotations
 from builtins import list as list_of
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from paceline.core.address import entries_for
 from paceline.core.instants import Instant
-from paceline.engine.ports.people import Suppression
+from paceline.engine.ports.people import Suppression, outweighs
 from paceline.store.base import chunks, columns, dump, storable
 from paceline.store.contacts import People
 from paceline.store.schema import suppressions
@@ -21,6 +21,7 @@ from paceline.store.schema import suppressions
 PAGE = 2_000
 
 _NAMES = "address, reason, source, at"
+_SHOWN = (suppressions.c.address, suppressions.c.reason, suppressions.c.source, suppressions.c.at)
 _ADD = {
     True: f"""INSERT INTO suppressions ({_NAMES})
 SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) ON CONFLICT DO NOTHING""",
@@ -41,7 +42,19 @@ class Suppressions(People):
             .on_conflict_do_nothing()
             .returning(suppressions.c.address)
         )
-        return self._connection.execute(statement).first() is not None
+        if self._connection.execute(statement).first() is not None:
+            return True
+        self._overrule([Suppression(address, reason, source, at)])
+        return False
+
+    def _overrule(self, rows: Sequence[Suppression]) -> None:
+        """Let what counts for more stand for what is known already; since when stays."""
+        known = self.among([row.address for row in rows])
+        for row in rows:
+            if row.address in known and outweighs(row.source, known[row.address].source):
+                this = update(suppressions).where(suppressions.c.address == row.address)
+                said = {"reason": storable(row.reason), "source": row.source}
+                self._connection.execute(this.values(said))
 
     def add_many(self, rows: Sequence[Suppression]) -> int:
         # In one order for everybody, so that two who add the same never wait for each other.
@@ -54,7 +67,18 @@ class Suppressions(People):
                 _ADD[on_postgresql], columns(values) if on_postgresql else [dump(values)]
             )
             added += cursor.rowcount
+            if cursor.rowcount < len(some):
+                self._overrule(some)
         return added
+
+    def let_pass(self, address: str, delivery_id: int) -> None:
+        statement = update(suppressions).where(suppressions.c.address == address)
+        self._connection.execute(statement.values(confirmation_id=delivery_id))
+
+    def confirmation_of(self, address: str) -> int | None:
+        column = suppressions.c.confirmation_id
+        found = self._connection.execute(select(column).where(suppressions.c.address == address))
+        return found.scalar_one_or_none()
 
     def remove(self, address: str) -> bool:
         statement = delete(suppressions).where(suppressions.c.address == address)
@@ -67,7 +91,7 @@ class Suppressions(People):
         return bool(self.among(entries_for(address)))
 
     def find(self, address: str) -> Suppression | None:
-        statement = select(*suppressions.c).where(suppressions.c.address == address)
+        statement = select(*_SHOWN).where(suppressions.c.address == address)
         row = self._connection.execute(statement).first()
         return Suppression(*row) if row else None
 
@@ -82,7 +106,7 @@ class Suppressions(People):
         return int(self._connection.execute(statement).scalar_one())
 
     def list(self) -> list_of[tuple[str, str, str, Instant]]:
-        statement = select(*suppressions.c).order_by(suppressions.c.at, suppressions.c.address)
+        statement = select(*_SHOWN).order_by(suppressions.c.at, suppressions.c.address)
         return [
             (address, reason, source, at)
             for address, reason, source, at in self._connection.execute(statement)
@@ -92,7 +116,7 @@ class Suppressions(People):
         after = ""
         while True:
             statement = (
-                select(*suppressions.c)
+                select(*_SHOWN)
                 .where(suppressions.c.address > after)
                 .order_by(suppressions.c.address)
                 .limit(PAGE)

@@ -8,20 +8,36 @@ the partial unique index's affair, whatever anybody has forgotten to look at.
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, exists, func, or_, select, text, update
+from sqlalchemy import (
+    JSON,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from paceline.core.instants import Instant
 from paceline.core.states import TURN, DeliveryState, TurnState
-from paceline.engine.ports.conversations import Conversation, Mode, Replied, Turn
+from paceline.engine.ports.conversations import Conversation, Met, Mode, Replied, Turn, Waiting
 from paceline.engine.ports.inbox import Received
-from paceline.store import rows
-from paceline.store.base import Subject, storable
-from paceline.store.schema import conversations, deliveries, inbound, turns
+from paceline.store import rows, standing
+from paceline.store.base import Subject, insert_into, storable
+from paceline.store.prepared import Prepared, among_words, worded
+from paceline.store.schema import accounts, conversations, deliveries, inbound, turns
 
-ACTIVE = (TurnState.THINKING, TurnState.REPLYING)
 OPEN = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
 """States of an answer that may yet go out by itself."""
 
@@ -32,24 +48,11 @@ _IS_ACTIVE = text("turns.state IN ('thinking', 'replying')")
 
 class Conversations(Subject):
     def hear(self, account_id: int, chat: str, at: Instant, mode: Mode = "auto") -> Conversation:
-        known = conversations.c.heard_at
-        fresh = self._context.insert(conversations).values(
-            account_id=account_id,
-            chat=storable(chat),
-            mode=mode,
-            reason="",
-            heard_at=at,
-            created_at=at,
-        )
-        later = func.max(known, at) if not self._context.postgresql else func.greatest(known, at)
-        statement = fresh.on_conflict_do_update(
-            index_elements=["account_id", "chat"], set_={"heard_at": later}
-        ).returning(*conversations.c)
-        return Conversation(*self._connection.execute(statement).one())
+        values = {"account_id": account_id, "chat": storable(chat), "mode": mode, "at": at}
+        return Conversation(*_HEAR.run(self._context, **values).fetchone())
 
     def hold(self, conversation_id: int) -> Conversation:
-        statement = select(*conversations.c).where(conversations.c.id == conversation_id)
-        row = self._connection.execute(statement.with_for_update()).first()
+        row = _HOLD.run(self._context, number=conversation_id).fetchone()
         return Conversation(*rows.found(row, "conversation", conversation_id))
 
     def get(self, conversation_id: int) -> Conversation | None:
@@ -70,14 +73,12 @@ class Conversations(Subject):
         statement = update(conversations).where(conversations.c.id == conversation_id)
         self._connection.execute(statement.values(changes))
 
-    def due(self, at: Instant, limit: int) -> list_of[Conversation]:
-        statement = (
-            select(*conversations.c)
-            .where(*_UNATTENDED, conversations.c.due_at <= at)
-            .order_by(conversations.c.due_at, conversations.c.id)
-            .limit(limit)
-        )
-        return [Conversation(*row) for row in self._connection.execute(statement)]
+    def due(
+        self, at: Instant, limit: int, ways: Collection[str], anyway_at: Instant
+    ) -> list_of[Conversation]:
+        asked = {"now": at, "most": limit, "anyway_at": anyway_at}
+        found = _DUE.run(self._context, **asked, ways=worded(self._context, ways))
+        return [Conversation(*row) for row in found.fetchall()]
 
     def next_due_at(self) -> Instant | None:
         statement = select(func.min(conversations.c.due_at)).where(*_UNATTENDED)
@@ -102,20 +103,71 @@ class Conversations(Subject):
         newest = statement.order_by(conversations.c.heard_at.desc(), conversations.c.id.desc())
         return [Conversation(*row) for row in self._connection.execute(newest.limit(limit))]
 
+    def waiting(self) -> list_of[Waiting]:
+        return standing.waiting(self._connection)
+
     def blot_out(self, renamed: Mapping[str, str]) -> None:
         for before, after in renamed.items():
             theirs = update(conversations).where(conversations.c.chat == before)
+            # Whoever was erased once, and has written again, has another one of that name.
+            older = conversations.alias("older")
+            taken = exists().where(
+                older.c.account_id == conversations.c.account_id, older.c.chat == after
+            )
+            numbered = literal(f"{after}#") + cast(conversations.c.id, Text)
+            name = case((taken, numbered), else_=after)
             # A person whom they were handed to needs no reason any more to answer nobody.
-            self._connection.execute(theirs.values(chat=after, mode="muted", reason=""))
+            self._connection.execute(theirs.values(chat=name, mode="muted", reason=""))
 
+
+def _hear(on_postgresql: bool) -> Any:
+    at: Any = bindparam("at")
+    known = conversations.c.heard_at
+    fresh = insert_into(conversations, on_postgresql=on_postgresql).values(
+        account_id=bindparam("account_id"),
+        chat=bindparam("chat"),
+        mode=bindparam("mode"),
+        reason="",
+        heard_at=at,
+        created_at=at,
+    )
+    later = func.greatest(known, at) if on_postgresql else func.max(known, at)
+    return fresh.on_conflict_do_update(
+        index_elements=["account_id", "chat"], set_={"heard_at": later}
+    ).returning(*conversations.c)
+
+
+_HEAR = Prepared(_hear)
 
 _UNATTENDED = (
     conversations.c.mode == "auto",
     conversations.c.due_at.is_not(None),
-    ~exists()
-    .where(turns.c.conversation_id == conversations.c.id)
-    .where(turns.c.state.in_([str(state) for state in ACTIVE])),
+    ~exists().where(turns.c.conversation_id == conversations.c.id).where(_IS_ACTIVE),
 )
+
+
+def _due(on_postgresql: bool) -> Select[Any]:
+    written = accounts.c.answering
+    way = (
+        func.json_extract_path_text(cast(written, JSON), "way")
+        if on_postgresql
+        else func.json_extract(written, "$.way")
+    )
+    # Here, and not where they are read: those that nobody here can answer would fill the page.
+    known = exists().where(
+        accounts.c.id == conversations.c.account_id,
+        among_words(way, "ways", on_postgresql=on_postgresql),
+    )
+    return (
+        select(*conversations.c)
+        .where(*_UNATTENDED, conversations.c.due_at <= bindparam("now"))
+        .where(or_(conversations.c.due_at < bindparam("anyway_at"), known))
+        .order_by(conversations.c.due_at, conversations.c.id)
+        .limit(bindparam("most"))
+    )
+
+
+_DUE = Prepared(_due)
 
 
 class Turns(Subject):
@@ -123,24 +175,11 @@ class Turns(Subject):
         self, conversation_id: int, owner: str, lease_us: int | None, at: Instant
     ) -> Turn | None:
         until_at = None if lease_us is None else self._context.now + lease_us
-        statement = (
-            self._context.insert(turns)
-            .values(
-                conversation_id=conversation_id,
-                state=str(TURN.start),
-                owner=storable(owner),
-                generation=1,
-                lease_until_at=until_at,
-                attempts=1,
-                reason="",
-                started_at=at,
-            )
-            .on_conflict_do_nothing()
-            .returning(*turns.c)
-        )
-        turn = self._one(statement)
-        if turn is None:
+        values = {"conversation": conversation_id, "owner": storable(owner), "until_at": until_at}
+        row = _BEGIN.run(self._context, **values, at=at).fetchone()
+        if row is None:
             return None
+        turn = _turn(row)
         if not self.add_waiting(turn):
             # Nothing to be answered: as if nobody had begun.
             self._connection.execute(turns.delete().where(turns.c.id == turn.id))
@@ -148,15 +187,9 @@ class Turns(Subject):
         return turn
 
     def add_waiting(self, turn: Turn) -> int:
-        waiting = (
-            inbound.c.conversation_id == turn.conversation_id,
-            inbound.c.turn_id.is_(None),
-        )
-        taken = update(inbound).where(*waiting).values(turn_id=turn.id)
-        count = self._connection.execute(taken).rowcount
-        nothing = {"first_at": None, "last_at": None, "due_at": None}
-        ours = conversations.c.id == turn.conversation_id
-        self._connection.execute(update(conversations).where(ours).values(nothing))
+        named = {"conversation": turn.conversation_id, "turn": turn.id}
+        count: int = _TAKE_WAITING.run(self._context, **named).rowcount
+        _NOTHING_WAITS.run(self._context, conversation=turn.conversation_id)
         return count
 
     def give_back(self, turn: Turn) -> None:
@@ -165,17 +198,8 @@ class Turns(Subject):
         self._connection.execute(taken.values(turn_id=None))
 
     def stale(self, older_at: Instant, limit: int) -> list_of[Turn]:
-        statement = (
-            select(*turns.c)
-            .where(_IS_ACTIVE, turns.c.state == str(TurnState.THINKING))
-            .where(self._left_alone(older_at))
-            .order_by(turns.c.id)
-            .limit(limit)
-        )
-        return [_turn(row) for row in self._connection.execute(statement)]
-
-    def _left_alone(self, older_at: Instant) -> Any:
-        return or_(turns.c.lease_until_at <= self._context.now, turns.c.started_at < older_at)
+        asked = {"now": self._context.now, "older_at": older_at, "most": limit}
+        return [_turn(row) for row in _STALE.run(self._context, **asked).fetchall()]
 
     def take_over(
         self, turn: Turn, owner: str, lease_us: int, at: Instant, older_at: Instant
@@ -187,7 +211,7 @@ class Turns(Subject):
             "lease_until_at": self._context.now + lease_us,
             "attempts": turn.attempts + 1,
         }
-        left = (turns.c.state == str(TurnState.THINKING), self._left_alone(older_at))
+        left = (turns.c.state == str(TurnState.THINKING), _left_alone(self._context.now, older_at))
         statement = update(turns).where(*_held(turn), *left)
         return self._one(statement.values(values).returning(*turns.c))
 
@@ -226,39 +250,81 @@ class Turns(Subject):
         return [_turn(row) for row in self._connection.execute(statement.order_by(turns.c.id))]
 
     def replied(self, limit: int) -> list_of[Replied]:
-        # One that is in doubt is open as long as the lane looks into it by itself.
-        over = and_(
-            deliveries.c.state.not_in([str(state) for state in OPEN]),
-            or_(deliveries.c.state != str(DeliveryState.UNKNOWN), deliveries.c.due_at.is_(None)),
-        )
-        statement = (
-            select(*turns.c, deliveries.c.state, deliveries.c.reason)
-            .join(deliveries, and_(deliveries.c.id == turns.c.delivery_id, over))
-            .where(_IS_ACTIVE, turns.c.state == str(TurnState.REPLYING))
-            .order_by(turns.c.id)
-            .limit(limit)
-        )
-        found = self._connection.execute(statement)
+        found = _REPLIED.run(self._context, most=limit).fetchall()
         return [Replied(_turn(row[:-2]), DeliveryState(row[-2]), row[-1] or "") for row in found]
 
+    def met(self, since_at: Instant, latest: int) -> Met:
+        return standing.met(self._connection, since_at, latest)
+
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Turn]:
-        theirs = select(*turns.c).where(turns.c.conversation_id == conversation_id)
-        statement = theirs.order_by(turns.c.id.desc()).limit(limit)
-        return [_turn(row) for row in self._connection.execute(statement)]
+        found = _LATEST.run(self._context, conversation=conversation_id, most=limit)
+        return [_turn(row) for row in found.fetchall()]
 
     def taken(self, turn_id: int) -> list_of[Received]:
-        # By its conversation, which is what the index begins with.
-        whose = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
-        statement: Select[Any] = select(*inbound.c).where(
-            inbound.c.conversation_id == whose, inbound.c.turn_id == turn_id
-        )
-        # Reports may overtake each other: what counts is when it was written.
-        in_order = statement.order_by(inbound.c.at, inbound.c.id)
-        return [Received(*row) for row in self._connection.execute(in_order)]
+        found = _TAKEN.run(self._context, turn=turn_id)
+        return [rows.received(row) for row in found.fetchall()]
 
     def _one(self, statement: Any) -> Turn | None:
         row = self._connection.execute(statement).first()
         return None if row is None else _turn(row)
+
+
+_HOLD = Prepared(
+    lambda _: (
+        select(*conversations.c).where(conversations.c.id == bindparam("number")).with_for_update()
+    )
+)
+_BEGIN = Prepared(
+    lambda on_postgresql: (
+        insert_into(turns, on_postgresql=on_postgresql)
+        .values(
+            conversation_id=bindparam("conversation"),
+            state=str(TURN.start),
+            owner=bindparam("owner"),
+            generation=1,
+            lease_until_at=bindparam("until_at"),
+            attempts=1,
+            reason="",
+            started_at=bindparam("at"),
+        )
+        .on_conflict_do_nothing()
+        .returning(*turns.c)
+    )
+)
+_TAKE_WAITING = Prepared(
+    lambda _: (
+        update(inbound)
+        .where(inbound.c.conversation_id == bindparam("conversation"), inbound.c.turn_id.is_(None))
+        .values(turn_id=bindparam("turn"))
+    )
+)
+_NOTHING_WAITS = Prepared(
+    lambda _: (
+        update(conversations)
+        .where(conversations.c.id == bindparam("conversation"))
+        .values(first_at=null(), last_at=null(), due_at=null())
+    )
+)
+_LATEST = Prepared(
+    lambda _: (
+        select(*turns.c)
+        .where(turns.c.conversation_id == bindparam("conversation"))
+        .order_by(turns.c.id.desc())
+        .limit(bindparam("most"))
+    )
+)
+
+
+def _taken(_: bool) -> Select[Any]:
+    number: Any = bindparam("turn")
+    # By its conversation, which is what the index begins with.
+    whose = select(turns.c.conversation_id).where(turns.c.id == number).scalar_subquery()
+    theirs = (inbound.c.conversation_id == whose, inbound.c.turn_id == number)
+    # Reports may overtake each other: what counts is when it was written.
+    return select(*inbound.c).where(*theirs).order_by(inbound.c.at, inbound.c.id)
+
+
+_TAKEN = Prepared(_taken)
 
 
 def _held(turn: Turn) -> tuple[Any, ...]:
@@ -268,3 +334,33 @@ def _held(turn: Turn) -> tuple[Any, ...]:
 def _turn(row: Any) -> Turn:
     turn = Turn(*row)
     return turn._replace(state=TurnState(turn.state))
+
+
+def _left_alone(now: Any, older_at: Any) -> Any:
+    return or_(turns.c.lease_until_at <= now, turns.c.started_at < older_at)
+
+
+# Every process looks for these twice a second.
+_STALE = Prepared(
+    lambda _: (
+        select(*turns.c)
+        .where(_IS_ACTIVE, turns.c.state == str(TurnState.THINKING))
+        .where(_left_alone(bindparam("now"), bindparam("older_at")))
+        .order_by(turns.c.id)
+        .limit(bindparam("most"))
+    )
+)
+# One that is in doubt is open as long as the lane looks into it by itself.
+_OVER = and_(
+    *(deliveries.c.state != str(state) for state in OPEN),
+    or_(deliveries.c.state != str(DeliveryState.UNKNOWN), deliveries.c.due_at.is_(None)),
+)
+_REPLIED = Prepared(
+    lambda _: (
+        select(*turns.c, deliveries.c.state, deliveries.c.reason)
+        .join(deliveries, and_(deliveries.c.id == turns.c.delivery_id, _OVER))
+        .where(_IS_ACTIVE, turns.c.state == str(TurnState.REPLYING))
+        .order_by(turns.c.id)
+        .limit(bindparam("most"))
+    )
+)

@@ -10,6 +10,7 @@ from paceline.store.alerts import Alerts
 from paceline.store.audiences import Audiences
 from paceline.store.audit import Audit
 from paceline.store.base import Context
+from paceline.store.bids import Bids
 from paceline.store.campaigns import Campaigns, Runs
 from paceline.store.contacts import Contacts
 from paceline.store.deliveries import Deliveries
@@ -20,11 +21,13 @@ from paceline.store.inbox import Inbox, Watches
 from paceline.store.keys import Keys
 from paceline.store.lanes import Lanes, Processes
 from paceline.store.ledger import Ledger
+from paceline.store.listening import Listening
 from paceline.store.media import MediaShelf
 from paceline.store.path import BasePath
 from paceline.store.path_postgresql import PostgresqlPath
 from paceline.store.path_sqlite import SqlitePath
 from paceline.store.pools import Pools
+from paceline.store.receipts import Receipts
 from paceline.store.reminders import Groups, Reminders
 from paceline.store.settings import Settings
 from paceline.store.steps import Steps
@@ -80,6 +83,10 @@ class Transaction:
         return Steps(self._context)
 
     @cached_property
+    def bids(self) -> Bids:
+        return Bids(self._context)
+
+    @cached_property
     def reminders(self) -> Reminders:
         return Reminders(self._context)
 
@@ -94,6 +101,10 @@ class Transaction:
     @cached_property
     def deliveries(self) -> Deliveries:
         return Deliveries(self._context)
+
+    @cached_property
+    def receipts(self) -> Receipts:
+        return Receipts(self._context)
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -142,6 +153,10 @@ class Transaction:
     @cached_property
     def turns(self) -> Turns:
         return Turns(self._context)
+
+    @cached_property
+    def listening(self) -> Listening:
+        return Listening(self._context)
 
     @cached_property
     def inbox(self) -> Inbox:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.core.address import canonical
@@ -13,7 +13,7 @@ from paceline.core.model import Content, Target
 from paceline.core.nearest import did_you_mean
 from paceline.core.states import CAMPAIGN, RUN, CampaignState
 from paceline.core.template import content_variables
-from paceline.engine import events
+from paceline.engine import bidding, events
 from paceline.engine.alerts import campaign_goes_on
 from paceline.engine.campaign_checks import (
     account_named,
@@ -22,6 +22,7 @@ from paceline.engine.campaign_checks import (
     check_links,
     check_media,
     check_room,
+    check_said,
     check_steps,
     check_variables,
     longest_text,
@@ -86,7 +87,7 @@ def create(
         name=spec.name,
         kind="campaign",
         content=spec.stored_content(),
-        settings=spec.settings(),
+        settings=spec.settings() | bidding.end_of_answering(tx, spec, providers),
         at=at,
     )
     run = tx.runs.add(
@@ -110,17 +111,16 @@ def check(tx: Tx, spec: CampaignSpec, targets: Sequence[Target], providers: Prov
     if not targets:
         raise InputError("the audience is empty", key="audience")
     accounts = [account_named(tx, name) for name in spec.accounts]
-    longest = longest_text(accounts, spec.action, providers)
     for account in accounts:
         check_steps(account, spec.action, len(spec.contents), providers)
-    check_addresses(accounts, spec.action, targets, providers)
-    for content in spec.contents:
+    for action in dict.fromkeys(said.action for said in spec.messages):
+        check_addresses(accounts, action, targets, providers)
+    for said in spec.messages:
         for account in accounts:
-            check_capabilities(account, spec.action, content, providers)
-            check_room(account, spec.action, content)
-        check_media(tx, content)
-        check_links(tx, content)
-        check_variables(content, targets, longest)
+            check_said(account, said, providers)
+        check_media(tx, said.content)
+        check_links(tx, said.content)
+        check_variables(said.content, targets, longest_text(accounts, said.action, providers))
 
 
 def fill(tx: Tx, run: Run, spec: CampaignSpec, targets: Sequence[Target], at: Instant) -> int:
@@ -184,6 +184,7 @@ def launch(tx: Tx, name: str, at: Instant) -> Campaign:
     tx.events.add(EventKind.CAMPAIGN_LAUNCHED, f"{name} launched", at=at, data={"campaign": name})
     for run in tx.runs.of_campaign(campaign.id):
         events.run_started(tx, run, at)
+    bidding.open_for(tx, campaign, at)
     return tx.campaigns.get(campaign.id)
 
 
@@ -200,9 +201,10 @@ def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operat
     """Nothing more starts. What is on its way finishes and is counted; the rest is cancelled."""
     tx.settings.fence()
     campaign = find(tx, name)
+    runs = tx.runs.of_campaign(campaign.id)
+    _touch(tx, runs, at)
     _move(tx, campaign, "cancel", at, reason)
-    for run in tx.runs.of_campaign(campaign.id):
-        tx.lanes.touch_run(run.id, at)
+    for run in runs:
         tx.deliveries.move_all(run.id, "cancel", at=at, reason=reason)
         tx.runs.move(run.id, "cancel", at=at, reason=reason)
         campaign_goes_on(tx, run.id, at)
@@ -214,11 +216,10 @@ def cancel(tx: Tx, name: str, at: Instant, reason: str = "cancelled by an operat
 def steer(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str) -> Campaign:
     """Pause or resume it, and whatever of it is under way."""
     tx.settings.fence()
+    runs = [run for run in tx.runs.of_campaign(campaign.id) if (run.state, event) in RUN.table]
+    _touch(tx, runs, at)
     _move(tx, campaign, event, at, reason)
-    for run in tx.runs.of_campaign(campaign.id):
-        if (run.state, event) not in RUN.table:
-            continue
-        tx.lanes.touch_run(run.id, at)
+    for run in runs:
         tx.runs.move(run.id, event, at=at, reason=reason)
         if event == "resume":
             campaign_goes_on(tx, run.id, at)
@@ -229,6 +230,12 @@ def steer(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str) -> C
     kind = EventKind(f"{campaign.kind}.{event}d")
     tx.events.add(kind, f"{campaign.name} {event}d", at=at, data=told)
     return tx.campaigns.get(campaign.id)
+
+
+def _touch(tx: Tx, runs: Iterable[Run], at: Instant) -> None:
+    """Have the lanes look up; before the campaign is held, as whoever takes an answer in does."""
+    for run in runs:
+        tx.lanes.touch_run(run.id, at)
 
 
 def _move(tx: Tx, campaign: Campaign, event: str, at: Instant, reason: str = "") -> CampaignState:

@@ -61,7 +61,7 @@ def look_up(tx: Tx, address: str) -> Known:
         asked += [entry.address for entry in contact.addresses]
     entries = [entry for address in asked for entry in entries_for(address)]
     suppressions = list(tx.suppressions.among(entries).values())
-    if contact is None and not suppressions:
+    if contact is None and not suppressions and not tx.inbox.knows([spelled]):
         raise NotFoundError(f"nobody is known under '{spelled}'")
     audiences = [] if contact is None else tx.audiences.of_contact(contact.id)
     return Known(contact, spelled, audiences, suppressions, erased is not None)
@@ -76,13 +76,14 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     tx.contacts.hold(alone=True)
     spelled, key = canonical(address), erasure_key(tx)
     if key is not None and tx.contacts.find(hashed(key, spelled)) is not None:
-        return Erased(before=True)
+        return _erased_again(tx, spelled, hashed(key, spelled), at)
     contact = tx.contacts.find(spelled)
     known = {spelled: Address(guess_kind(spelled), spelled)}
     if contact is not None:
         known = {entry.address: entry for entry in contact.addresses}
     found = tx.contacts.traces(0 if contact is None else contact.id, list(known))
-    if contact is None and not found and not tx.suppressions.has(spelled):
+    known_here = found or tx.suppressions.has(spelled) or tx.inbox.knows(list(known))
+    if contact is None and not known_here:
         raise NotFoundError(f"nobody is known under '{spelled}'")
     tx.settings.fence()
     deliveries = [tx.deliveries.get(number) for number in found]
@@ -93,8 +94,7 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     cancelled = _call_off(tx, deliveries, at)
     contact_id = _blot_out_contact(tx, contact, list(known.values()), renamed, at)
     tx.contacts.blot_out(found, contact_id, renamed)
-    tx.conversations.blot_out(renamed)
-    tx.inbox.blot_out(renamed)
+    _forget_what_was_said(tx, renamed)
     names = () if contact is None else contact.fields.values()
     for before, after in renamed.items():
         _keep_suppressed(tx, before, after, partial(without, addresses=renamed, names=names), at)
@@ -105,6 +105,23 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     told = {"deliveries": len(found), "cancelled": cancelled}
     tx.events.add(EventKind.CONTACT_ERASED, text, at=at, data=told)
     return Erased(len(found), cancelled, left)
+
+
+def _erased_again(tx: Tx, spelled: str, after: str, at: Instant) -> Erased:
+    """Somebody who was erased may write to us all the same: then that is forgotten as well."""
+    if not tx.inbox.knows([spelled]):
+        return Erased(before=True)
+    tx.settings.fence()
+    _forget_what_was_said(tx, {spelled: after})
+    text = "a contact who had written again was erased"
+    told = {"deliveries": 0, "cancelled": 0}
+    tx.events.add(EventKind.CONTACT_ERASED, text, at=at, data=told)
+    return Erased()
+
+
+def _forget_what_was_said(tx: Tx, renamed: dict[str, str]) -> None:
+    tx.conversations.blot_out(renamed)
+    tx.inbox.blot_out(renamed)
 
 
 def _refuse_midway(deliveries: Iterable[Delivery]) -> None:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from paceline.core.errors import ConflictError
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
-from paceline.core.states import CampaignState, DeliveryState, RunState
+from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine.campaign_spec import Timing
 from paceline.engine.commands.campaigns import find
 from paceline.engine.ports import Run, Tx
+from paceline.engine.runs import ENDED
 
 GOING = (CampaignState.RUNNING, CampaignState.PAUSED)
-ENDED = (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED)
 
 
 class Retried(NamedTuple):

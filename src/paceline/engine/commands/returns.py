@@ -7,23 +7,37 @@ believed. Every report may come twice: what it says is then known already.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import structlog
 
 from paceline.core.discretion import discreet
-from paceline.core.errors import NotFoundError
 from paceline.core.events import EventKind
 from paceline.core.instants import DAY, Instant
 from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.core.states import DeliveryState
 from paceline.engine import alerts, conversations
+from paceline.engine.bidding import Bid, take_up
 from paceline.engine.bouncing import look_at_bounces
+from paceline.engine.callers import delivery_named, names_of, stored_names
+from paceline.engine.coming_back import hand_over, talks_of
+from paceline.engine.commands.acknowledging import note
 from paceline.engine.commands.receipts import resolve_by_receipt
-from paceline.engine.naming import named_by
+from paceline.engine.commands.standing import stands
 from paceline.engine.opting_out import is_asked, obey, wish_of
-from paceline.engine.ports import Account, Delivery, Inbound, News, Receipt, Returned, Tx
+from paceline.engine.ports import (
+    Accepted,
+    Account,
+    AccountNews,
+    Delivery,
+    Inbound,
+    News,
+    Receipt,
+    Returned,
+    Tx,
+    Typing,
+)
 from paceline.engine.runs import end_if_done
 
 BOUNCE = "bounce"
@@ -48,7 +62,16 @@ class TakenIn(NamedTuple):
 def passes_the_fence(news: Sequence[News], words: OptOut = DEFAULT) -> bool:
     """Whether somebody may be suppressed for the sake of these, or let be written to again: then
     they need a transaction of their own."""
-    return any(isinstance(one, Returned) for one in news) or is_asked(news, words)
+    fenced = any(isinstance(one, Returned | AccountNews) for one in news)
+    return fenced or is_asked(news, words)
+
+
+def goes_alone(news: Sequence[News], words: OptOut = DEFAULT) -> bool:
+    """The same; or whether several conversations may be held for the sake of these."""
+    return passes_the_fence(news, words) or any(
+        isinstance(one, Inbound | Typing) or (isinstance(one, Receipt) and one.state == "failed")
+        for one in news
+    )
 
 
 def prepare(tx: Tx, news: Sequence[News], words: OptOut = DEFAULT) -> None:
@@ -60,27 +83,58 @@ def prepare(tx: Tx, news: Sequence[News], words: OptOut = DEFAULT) -> None:
 
 
 def take_in(
-    tx: Tx, account: Account, news: Sequence[News], at: Instant, words: OptOut = DEFAULT
+    tx: Tx,
+    account: Account,
+    news: Sequence[News],
+    at: Instant,
+    words: OptOut = DEFAULT,
+    returned: Iterable[Delivery] = (),
 ) -> TakenIn:
-    """Write down what came to this account's mailbox."""
-    bounced = complaints = received = 0
+    """Write down what came to this account's mailbox. What has ``returned`` of its messages, as is
+    known already, also concerns conversations."""
+    back = list(returned)
+    bounced = complaints = 0
     stopped = [one for one in news if wish_of(one, words) is not None]
-    for one in stopped:
+    for one in sorted(stopped, key=lambda one: one.at or at):
         # All of them before the first conversation is held: it may take lanes.
         obey(tx, account, one, words, at)
     # What moves deliveries first, for their lanes come before conversations; and of these, whatever
     # one person has written stays in order.
+    heard: list[tuple[Inbound, int]] = []
+    typing: list[Typing] = []
     for one in sorted(news, key=_whose):
         if isinstance(one, Returned):
-            bounced += one.kind in CAME_BACK and _came_back(tx, account, one, at)
+            letter = _came_back(tx, account, one, at) if one.kind in CAME_BACK else None
+            back += [] if letter is None else [letter]
+            bounced += letter is not None
             complaints += one.kind == "complaint" and _complained(tx, one, at)
         elif isinstance(one, Inbound):
-            received += _received(tx, account, one, at, words)
+            number = _received(tx, account, one, at, words)
+            heard += [] if number is None else [(one, number)]
+        elif isinstance(one, Accepted):
+            take_up(tx, account, Bid("accepted", stored_names(tx, one.names), one.at or at), at)
         elif isinstance(one, Receipt):
-            resolve_by_receipt(tx, account.id, one, at)
+            undelivered = note(tx, account, one, at).returned
+            back += [] if undelivered is None else [undelivered]
+        elif isinstance(one, AccountNews):
+            stands(tx, tx.accounts.get(account.id), one, at)
+        elif isinstance(one, Typing):
+            typing.append(one)
+    # All of them in the order in which everybody holds them.
+    talks = talks_of(tx, account, back)
+    theirs = {(account.id, one.chat): at for one, _ in heard if conversations.is_theirs(one)}
+    theirs |= {(account.id, talk.chat): at for talk in talks.values()}
+    if len(theirs) > 1:
+        tx.listening.hold(theirs)
+    for message, number in heard:
+        stops = wish_of(message, words) == "stop"
+        conversations.hear(tx, account, message, number, at, answered=not stops)
+    hand_over(tx, account, talks, at)
+    for chat in sorted({one.chat for one in typing}):
+        conversations.typing(tx, account, chat, at)
     if bounced:
         look_at_bounces(tx, account, at)
-    return TakenIn(bounced, complaints, received)
+    return TakenIn(bounced, complaints, len(heard))
 
 
 def come_early(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> bool:
@@ -100,11 +154,11 @@ def _is_being_sent(tx: Tx, account: Account, delivery: Delivery, at: Instant) ->
     return max(intents, default=0) > at - EARLY_FOR_US
 
 
-def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> bool:
-    """Whether that is news of one of this account's deliveries."""
+def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> Delivery | None:
+    """The delivery of this account's of which that is news."""
     delivery = _letter(tx, returned.key)
     if delivery is None or delivery.account_id != account.id:
-        return False
+        return None
     # Whoever is in doubt whether it went out knows now.
     if delivery.state in (DeliveryState.UNKNOWN, DeliveryState.SENDING):
         receipt = Receipt("", "sent", at, key=returned.key)
@@ -115,12 +169,12 @@ def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> boo
         # Whatever becomes of this letter: there is nobody at that address.
         tx.suppressions.add(delivery.target, reason, BOUNCE, at)
     if delivery.state is not DeliveryState.SENT:
-        return False
+        return None
     tx.lanes.touch(account.id, at)
     tx.deliveries.move(delivery.id, "bounce", at=at, reason=f"came back: {reason}")
     _tell(tx, EventKind.DELIVERY_RETURNED, delivery, at, suppressed=returned.kind == "bounced")
     end_if_done(tx, delivery.run_id, at)
-    return True
+    return delivery
 
 
 def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
@@ -128,8 +182,11 @@ def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
     delivery = _letter(tx, returned.key)
     if delivery is None:
         return False
-    if not tx.suppressions.add(delivery.target, "complained of spam", COMPLAINT, at):
+    known = tx.suppressions.find(delivery.target)
+    if known is not None and known.source == COMPLAINT:
         return False
+    # Also where they are not written to any more: they could have taken that back.
+    tx.suppressions.add(delivery.target, "complained of spam", COMPLAINT, at)
     _tell(tx, EventKind.RECIPIENT_COMPLAINED, delivery, at)
     alerts.complained(tx, delivery, at)
     return True
@@ -139,31 +196,23 @@ def _whose(one: News) -> tuple[bool, str]:
     return (True, one.chat) if isinstance(one, Inbound) else (False, "")
 
 
-def _received(tx: Tx, account: Account, message: Inbound, at: Instant, words: OptOut) -> bool:
-    delivery = _delivery(tx, message.answers)
+def _received(tx: Tx, account: Account, message: Inbound, at: Instant, words: OptOut) -> int | None:
+    """Its number; None where it was here before. What it bids is there with it."""
+    delivery = delivery_named(tx, message.answers)
     number = tx.inbox.add(account.id, message, delivery.id if delivery else None, at)
-    if number is None:
-        return False
-    stops = wish_of(message, words) == "stop"
-    conversations.hear(tx, account, message, number, at, answered=not stops)
-    return True
-
-
-def _delivery(tx: Tx, key: str | None) -> Delivery | None:
-    """The delivery that our own name of a message means."""
-    named = named_by(tx, key)
-    if named is None:
-        return None
-    try:
-        return tx.deliveries.get(named.delivery_id)
-    except NotFoundError:
-        return None
+    if number is None or message.from_us or message.automatic or message.group:
+        return number
+    if wish_of(message, words) != "stop":
+        names = names_of(tx, account, message)
+        # Nobody has written anything that is yet to come, whatever their clock says.
+        take_up(tx, account, Bid("reply", names, min(message.at or at, at), number, delivery), at)
+    return number
 
 
 def _letter(tx: Tx, key: str | None) -> Delivery | None:
     """The same of what was sent, or tried to be: what never left cannot have come back, nor can
     anybody complain of it, whoever says so."""
-    delivery = _delivery(tx, key)
+    delivery = delivery_named(tx, key)
     return delivery if delivery is not None and delivery.attempts else None
 
 

@@ -72,6 +72,7 @@ from paceline.engine.ports.reminders import Groups, Reminder, Reminders, Undeliv
 from paceline.engine.ports.store import (
     Journal,
     Store,
+    Together,
     Tx,
     Work,
 )
@@ -87,18 +88,24 @@ from paceline.engine.ports.subjects import (
 )
 from paceline.engine.ports.waiting import Far, Waiting, WaitingRow
 from paceline.engine.ports.webhooks import (
+    Accepted,
     AccountNews,
+    Heard,
     Inbound,
     Letters,
+    Listening,
+    Listens,
     Mailbox,
     Mailboxes,
     News,
     Receipt,
     Returned,
+    Typing,
     Webhooks,
 )
 
 __all__ = [
+    "Accepted",
     "Account",
     "AccountNews",
     "Accounts",
@@ -128,6 +135,7 @@ __all__ = [
     "Group",
     "Grouped",
     "Groups",
+    "Heard",
     "History",
     "Hook",
     "Hooks",
@@ -142,6 +150,8 @@ __all__ = [
     "Ledger",
     "LedgerRow",
     "Letters",
+    "Listening",
+    "Listens",
     "Mailbox",
     "Mailboxes",
     "Media",
@@ -181,8 +191,10 @@ __all__ = [
     "Suppression",
     "Suppressions",
     "Thread",
+    "Together",
     "Told",
     "Tx",
+    "Typing",
     "Undelivered",
     "Upload",
     "Uploaded",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.errors import PacelineError
 from paceline.core.instants import Instant
 
@@ -22,6 +23,7 @@ class Said(NamedTuple):
     at: Instant
     kind: str = "text"
     """As the provider calls it: text, image, audio, …"""
+    files: tuple[Enclosed, ...] = ()
 
 
 class Burst(NamedTuple):

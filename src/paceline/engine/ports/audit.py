@@ -50,6 +50,33 @@ class MailMoment(NamedTuple):
     """The state of each."""
 
 
+class ActiveTurn(NamedTuple):
+    """A turn that is in the making or on its way."""
+
+    id: int
+    conversation_id: int
+    state: str
+    owner: str
+    generation: int
+    lease_until_at: Instant | None
+    started_at: Instant
+    delivery_id: int | None
+
+
+class TalkMoment(NamedTuple):
+    """How conversations stand, for whoever compares it with another moment."""
+
+    received: int
+    """How many messages came in."""
+    active: tuple[ActiveTurn, ...]
+    modes: dict[int, str]
+    """By conversation: who answers."""
+    alerts: tuple[str, ...]
+    """The keys of those that are open, of conversations that need a person."""
+    now: Instant
+    """The database's time; all else may be the same."""
+
+
 class Audit(Protocol):
     """Reads for ``verify`` that recount what the counters claim."""
 
@@ -76,12 +103,25 @@ class Audit(Protocol):
         """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
         ...
 
+    def unbidden(self) -> list[str]:
+        """Follow-ups that nobody has asked for, or not in time."""
+        ...
+
+    def out_of_turn(self) -> list[str]:
+        """What is impossible about conversations, their turns and what is said in them, in words:
+        two active turns, a message in none or another's, an answer of two turns, …"""
+        ...
+
     def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
         """What is stored about a delivery while its provider is being called; None: nothing."""
         ...
 
     def moment(self) -> Moment:
         """All there is, just now; for simulated worlds, which are small."""
+        ...
+
+    def talks(self) -> TalkMoment:
+        """The same for conversations."""
         ...
 
     def mail(self) -> MailMoment:

@@ -60,6 +60,10 @@ class Runs(Protocol):
         at: Instant,
     ) -> Run: ...
 
+    def open_follow_ups(self, campaign_id: int, priority: int, at: Instant) -> Run:
+        """A running run for what is bidden: it is empty as yet."""
+        ...
+
     def get(self, run_id: int) -> Run: ...
 
     def of_campaign(self, campaign_id: int, states: Collection[RunState] = ()) -> list[Run]:

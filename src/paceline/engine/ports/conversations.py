@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from paceline.core.instants import Instant
@@ -59,6 +59,21 @@ class Replied(NamedTuple):
     reason: str
 
 
+class Waiting(NamedTuple):
+    """Conversations of one mode where something waits."""
+
+    mode: Mode
+    how_many: int
+    oldest_at: Instant
+
+
+class Met(NamedTuple):
+    """Of some messages that came in, how many found a turn of their conversation active."""
+
+    heard: int
+    meeting: int
+
+
 class Conversations(Protocol):
     """Whoever changes one holds its row first, so that what comes in and what is taken are one
     after the other."""
@@ -80,8 +95,12 @@ class Conversations(Protocol):
         """Set mode, reason, first_at, last_at or due_at."""
         ...
 
-    def due(self, at: Instant, limit: int) -> list_of[Conversation]:
-        """Those whose turn begins, and that have none yet; the longest due first."""
+    def due(
+        self, at: Instant, limit: int, ways: Collection[str], anyway_at: Instant
+    ) -> list_of[Conversation]:
+        """Those whose turn begins, and that have none yet, of accounts that are answered in one of
+        these ways; those that were due before ``anyway_at`` in whichever way. The longest due
+        first."""
         ...
 
     def next_due_at(self) -> Instant | None:
@@ -97,6 +116,10 @@ class Conversations(Protocol):
         limit: int = 50,
     ) -> list_of[Conversation]:
         """The one heard of last first; with ``waiting`` only those where something waits."""
+        ...
+
+    def waiting(self) -> list_of[Waiting]:
+        """How many there are where something waits, and since when, by who is to answer."""
         ...
 
     def blot_out(self, renamed: Mapping[str, str]) -> None:
@@ -154,6 +177,10 @@ class Turns(Protocol):
 
     def replied(self, limit: int) -> list_of[Replied]:
         """Turns whose answers are over at the provider, one way or the other."""
+        ...
+
+    def met(self, since_at: Instant, latest: int) -> Met:
+        """Of the latest messages, those that came since then."""
         ...
 
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Turn]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import Instant
 from paceline.engine.ports.webhooks import Inbound
 
@@ -30,6 +31,7 @@ class Received(NamedTuple):
     conversation_id: int | None = None
     turn_id: int | None = None
     """The turn that it was answered in; None where it waits, or is nobody's to answer."""
+    files: tuple[Enclosed, ...] = ()
 
 
 class Inbox(Protocol):
@@ -55,6 +57,15 @@ class Inbox(Protocol):
 
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Received]:
         """The latest of it, latest first."""
+        ...
+
+    def written_since(self, senders: Set[str], at: Instant) -> list_of[Received]:
+        """What somebody, by whichever of these names, has written in any conversation after an
+        instant."""
+        ...
+
+    def knows(self, addresses: Sequence[str]) -> bool:
+        """Whether anybody with one of these addresses has ever written."""
         ...
 
     def latest(self, account_id: int | None = None, limit: int = 50) -> list_of[Received]:

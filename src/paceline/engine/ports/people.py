@@ -60,6 +60,17 @@ class Suppression(NamedTuple):
     at: Instant
 
 
+def outweighs(source: str, known: str) -> bool:
+    """Whether what one source says of an address counts for more than what is known by another.
+    What somebody has asked for they can take back, so anything else does; and of a complaint mail
+    houses keep count, whatever was known before."""
+    return _weight(source) > _weight(known)
+
+
+def _weight(source: str) -> int:
+    return {"opt-out": 0, "unsubscribe": 0, "complaint": 2}.get(source, 1)
+
+
 class Contacts(Protocol):
     def hold(self, *, alone: bool, adding: bool = False) -> None:
         """Keep people as they are until this transaction ends; first in it, before any write.
@@ -146,11 +157,20 @@ class Audiences(Protocol):
 
 class Suppressions(Protocol):
     def add(self, address: str, reason: str, source: str, at: Instant) -> bool:
-        """Whether it is new; the first reason and instant stay."""
+        """Whether it is new. The first instant stays, and so do reason and source, unless these
+        outweigh them."""
         ...
 
     def add_many(self, rows: Sequence[Suppression]) -> int:
         """The same in bulk; how many are new."""
+        ...
+
+    def let_pass(self, address: str, delivery_id: int) -> None:
+        """Let this one delivery be sent to an address that is suppressed, and no other."""
+        ...
+
+    def confirmation_of(self, address: str) -> int | None:
+        """The delivery that its suppression lets pass; None where it lets none pass."""
         ...
 
     def remove(self, address: str) -> bool: ...

@@ -47,10 +47,11 @@ class Capabilities:
 
 
 class Thread(NamedTuple):
-    """The messages of the same campaign that a person got before this one."""
+    """The messages that this one goes on with: of the same campaign, or what it answers."""
 
     keys: tuple[str, ...]
-    """Of their first parts, the oldest first."""
+    """Of their first parts, the oldest first. What somebody else has written is in angle brackets,
+    under the name that it came with."""
     subject: str
     """Of the first one, as that person got it."""
 

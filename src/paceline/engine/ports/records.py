@@ -73,6 +73,8 @@ class Run:
     """Whether deliveries that have no account yet may be taken by any of several."""
     fired_for: Instant | None = None
     """When a reminder was to fire; None for what was fired by hand, or is no reminder."""
+    follow_ups: bool = False
+    """Whether all of it was bidden by those it goes to, after something of the campaign's."""
 
     def parts_of(self, step: int) -> list[dict[str, Any]]:
         """What one of its steps says."""
@@ -105,6 +107,9 @@ class Delivery(NamedTuple):
     contact_id: int | None = None
     """The person, where the audience knew one: an address is only where they are reached."""
     step: int = 1
+    delivered_at: Instant | None = None
+    read_at: Instant | None = None
+    """By the provider's receipts: of its last part, and in a group of whoever was first."""
     suppressed: bool = False
     """Whether the target is suppressed at the time of reading; the intent asks again."""
     before: DeliveryState | None = None
@@ -131,6 +136,12 @@ class NewDelivery:
     step: int = 1
     awaited: bool = False
     """Whether one of the next step waits for it; ``Steps.link`` puts it right where nobody says."""
+    after_id: int | None = None
+    """What it follows, where that is known already."""
+    bidden: bool = False
+    """Whether it follows because somebody has done something: one of its run and place at most."""
+    bidden_by: int | None = None
+    """The number of what they wrote, where it was that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.alerts import Alerts
 from paceline.engine.ports.audit import Audit
+from paceline.engine.ports.bids import Bids
 from paceline.engine.ports.campaigns import Campaigns, Runs
 from paceline.engine.ports.conversations import Conversations, Turns
 from paceline.engine.ports.events import Events, Hooks
 from paceline.engine.ports.history import History
 from paceline.engine.ports.inbox import Inbox, Watches
 from paceline.engine.ports.keys import Keys
+from paceline.engine.ports.listening import Listening
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
 from paceline.engine.ports.people import Audiences, Contacts, Suppressions
 from paceline.engine.ports.pools import Pools
+from paceline.engine.ports.receipts import Receipts
 from paceline.engine.ports.reminders import Groups, Reminders
 from paceline.engine.ports.steps import Steps
 from paceline.engine.ports.subjects import (
@@ -34,6 +37,7 @@ from paceline.engine.ports.timetable import Timetable
 from paceline.engine.ports.waiting import Waiting
 
 T = TypeVar("T")
+One = TypeVar("One")
 
 
 class Tx(Protocol):
@@ -65,6 +69,8 @@ class Tx(Protocol):
     @property
     def steps(self) -> Steps: ...
     @property
+    def bids(self) -> Bids: ...
+    @property
     def reminders(self) -> Reminders: ...
     @property
     def groups(self) -> Groups: ...
@@ -72,6 +78,8 @@ class Tx(Protocol):
     def keys(self) -> Keys: ...
     @property
     def deliveries(self) -> Deliveries: ...
+    @property
+    def receipts(self) -> Receipts: ...
     @property
     def lanes(self) -> Lanes: ...
     @property
@@ -97,6 +105,9 @@ class Tx(Protocol):
 
     @property
     def turns(self) -> Turns: ...
+
+    @property
+    def listening(self) -> Listening: ...
 
     @property
     def inbox(self) -> Inbox: ...
@@ -145,18 +156,34 @@ class Store(Protocol):
 
 
 Work = Callable[[Tx], T]
+Together = Callable[[Tx, Sequence[One]], Sequence[T]]
+"""Work that is done for many at once, with an answer for each of them, in their order."""
 
 
 class Journal(Protocol):
     """The one way into the store for everything that runs in the event loop."""
 
-    def write(self, work: Work[T], *, alone: bool = False, first: bool = False) -> Awaitable[T]:
+    def write(
+        self,
+        work: Work[T],
+        *,
+        alone: bool = False,
+        first: bool = False,
+        talk: int | None = None,
+    ) -> Awaitable[T]:
         """Run ``work`` in a group with others; the answer comes when the group is durable.
 
         Work that needs the fence goes ``alone``: in a group it would come after writes of others,
         and nobody may wait for the fence while holding what its holder waits for. What goes
-        ``first`` overtakes whatever waits: only the renewal of a lease is worth that.
+        ``first`` overtakes whatever waits: only the renewal of a lease is worth that. Work that
+        holds one conversation says which ``talk`` that is; what holds several goes alone. So all
+        conversations are held in one order, whoever comes with whom.
         """
+        ...
+
+    def write_together(self, work: Together[One, T], one: One) -> Awaitable[T]:
+        """The same, but ``work`` runs once for all of a group who ask for it: for what costs hardly
+        more for many than for one. Where it fails, everybody's is tried alone."""
         ...
 
     async def read(self, work: Work[T]) -> T: ...

@@ -157,6 +157,10 @@ class Deliveries(Protocol):
         """Keyset paging by id."""
         ...
 
+    def sent_to(self, account_id: int, target: str, limit: int) -> list[Delivery]:
+        """What an account has sent to a target, whatever became of it since; the latest first."""
+        ...
+
     def contacted(
         self,
         targets: Sequence[str],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+from paceline.core.enclosures import Enclosed
 from paceline.core.instants import Instant
 from paceline.engine.ports.records import Account
 
@@ -34,6 +35,28 @@ class Inbound(NamedTuple):
     """Our own name of the message that it answers, where it says so."""
     automatic: bool = False
     """Whether no person wrote it: an absence note, a confirmation."""
+    files: tuple[Enclosed, ...] = ()
+    """What came with it, or is all of it."""
+    also: tuple[str, ...] = ()
+    """What else whoever wrote it is called, as targets are written."""
+
+
+class Accepted(NamedTuple):
+    """Somebody has accepted an invitation."""
+
+    names: tuple[str, ...]
+    """All that they are called, as targets are written."""
+    at: Instant
+    """0 where the provider does not say when."""
+
+
+class Typing(NamedTuple):
+    """Somebody is about to say more: they write, or speak. Told often, and nothing is lost with
+    one of them."""
+
+    chat: str
+    at: Instant
+    """0 where the provider does not say when."""
 
 
 class Receipt(NamedTuple):
@@ -77,7 +100,7 @@ class AccountNews(NamedTuple):
     until_at: Instant | None = None
 
 
-News = Inbound | Receipt | Returned | AccountNews
+News = Inbound | Typing | Accepted | Receipt | Returned | AccountNews
 
 
 class Mailbox(Protocol):
@@ -104,6 +127,35 @@ class Mailboxes(Protocol):
 
     async def open_mailbox(self, account: Account) -> Mailbox:
         """``ProviderRefused`` when the credentials are bad, ``ProviderError`` when it is away."""
+        ...
+
+
+class Heard(NamedTuple):
+    """What an account has heard at once."""
+
+    news: list[News]
+    mark: str = ""
+    """By which it is confirmed; empty where nothing of it has to be."""
+
+
+class Listening(Protocol):
+    """What a driver can do besides whose account hears of things over its own connection."""
+
+    async def listen(self) -> Heard:
+        """What has come since the last time; waits until something has. ``ProviderError`` where the
+        account is away, ``ProviderRefused`` where somebody has to see to it."""
+        ...
+
+    async def confirm(self, mark: str) -> None:
+        """All up to this is written down. What is not confirmed is told again."""
+        ...
+
+
+class Listens(Protocol):
+    """What a provider offers besides whose drivers listen."""
+
+    def listens(self, account: Account) -> bool:
+        """Whether an account should be open at all times, here, to hear what comes."""
         ...
 
 

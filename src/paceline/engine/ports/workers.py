@@ -10,6 +10,10 @@ from paceline.core.reports import Assignment, Report
 AWAY = 75
 """The exit code of a worker whose database was away when it started: nobody's fault."""
 
+MAX_WORKERS = 40
+"""How many there may be unless somebody says otherwise. With two connections each, and the
+service's own, they fit into the hundred that PostgreSQL has from the start."""
+
 
 class WorkerProcess(Protocol):
     """A worker that was started. It ends by itself when whoever started it has gone."""

@@ -36,6 +36,8 @@ inbound = Table(
     # The conversation it belongs to, and the turn that it was answered in, if it was yet.
     Column("conversation_id", BigInteger),
     Column("turn_id", BigInteger),
+    # The files that came with it, and how its provider is asked for them.
+    Column("files", Text),
     UniqueConstraint("account_id", "provider_id"),
 )
 Index("ix_inbound_chat", inbound.c.account_id, inbound.c.chat, inbound.c.id)

@@ -121,6 +121,8 @@ runs = Table(
     # A firing says what its reminder said then, whoever edits that meanwhile.
     Column("content", Text),
     Column("fired_for", BigInteger),
+    # What a campaign sends to those who bid it, and to nobody else.
+    Column("follow_ups", Boolean, nullable=False, server_default=false()),
     Column("created_at", BigInteger, nullable=False),
     Column("started_at", BigInteger),
     Column("finished_at", BigInteger),
@@ -155,6 +157,10 @@ deliveries = Table(
     Column("after_id", BigInteger),
     # Whether one of the next step has still to be told what becomes of this one.
     Column("awaited", Boolean, nullable=False, server_default=false()),
+    # Whether it is there because somebody has done something after the one before.
+    Column("bidden", Boolean, nullable=False, server_default=false()),
+    # By which message of theirs, where it was one.
+    Column("bidden_by", BigInteger),
     Column("position", BigInteger, nullable=False),
     Column("target", Text, nullable=False),
     Column("fields", Text, nullable=False),
@@ -173,6 +179,9 @@ deliveries = Table(
     Column("provider_id", Text),
     Column("sent_at", BigInteger),
     Column("moved_at", BigInteger, nullable=False),
+    # By the provider's receipts: of its last part, and in a group of whoever was first.
+    Column("delivered_at", BigInteger),
+    Column("read_at", BigInteger),
     one_of("state", DeliveryState),
     CheckConstraint("due_at IS NULL OR state IN ('ready', 'unknown')", name="due_waits"),
     CheckConstraint("state <> 'ready' OR due_at IS NOT NULL", name="ready_is_due"),
@@ -200,6 +209,13 @@ Index(
     "ix_deliveries_in_flight",
     deliveries.c.target,
     **only(IN_FLIGHT.replace("deliveries.", "")),
+)
+# Most receipts name a message as the provider does.
+Index(
+    "ix_deliveries_named",
+    deliveries.c.account_id,
+    deliveries.c.provider_id,
+    **only("provider_id IS NOT NULL"),
 )
 # With the number, though the account would do: PostgreSQL keeps entries that differ apart with
 # less work than many that are the same, and every delivery passes through here.
@@ -251,6 +267,15 @@ Index(
     deliveries.c.run_id,
     deliveries.c.id,
     **only(AWAITED),
+)
+
+# However often somebody answers, and whoever hears of it: one follow-up.
+Index(
+    "uq_deliveries_bidden",
+    deliveries.c.run_id,
+    deliveries.c.position,
+    unique=True,
+    **only("bidden"),
 )
 
 run_accounts = Table(

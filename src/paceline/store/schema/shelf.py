@@ -49,6 +49,9 @@ suppressions = Table(
     Column("reason", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("at", BigInteger, nullable=False),
+    # The one delivery that it does not hold back: which tells whoever asked for it that they were
+    # heard.
+    Column("confirmation_id", BigInteger),
 )
 
 events = Table(

@@ -1,0 +1,139 @@
+"""Follow-ups: who was sent something that may bid one, and which of them wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, bindparam, literal_column, select, text, update
+
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports.bids import Doubtful, Reached
+from paceline.store.base import Subject
+from paceline.store.prepared import Prepared
+from paceline.store.rows import spelled
+from paceline.store.schema import FOLLOWING, IN_FLIGHT, campaigns, deliveries, runs
+
+LATEST = 50
+"""Messages that are looked at, of those that one person was ever sent from one account."""
+
+_WAITS = FOLLOWING.replace("state", "deliveries.state").replace("step", "deliveries.step")
+_UNSETTLED = ("planned", "ready", "sending", "unknown")
+"""States of a message of which nobody can say yet whether somebody got it."""
+
+
+def _reached(which: str) -> Select[Any]:
+    return (
+        select(
+            deliveries.c.id,
+            deliveries.c.run_id,
+            runs.c.campaign_id,
+            deliveries.c.position,
+            deliveries.c.step,
+            deliveries.c.state,
+            deliveries.c.sent_at,
+        )
+        .join_from(deliveries, runs, runs.c.id == deliveries.c.run_id)
+        .join(campaigns, campaigns.c.id == runs.c.campaign_id)
+        .where(
+            deliveries.c.target == bindparam("target"),
+            deliveries.c.account_id == bindparam("account_id"),
+            campaigns.c.kind == "campaign",
+            ~deliveries.c.bidden,
+            text(which),
+        )
+    )
+
+
+# One after the other: each follows an index of its own, and both together none.
+_SENT = Prepared(
+    lambda _: (
+        _reached("deliveries.sent_at IS NOT NULL AND deliveries.state = 'sent'")
+        .order_by(deliveries.c.sent_at.desc())
+        .limit(literal_column(str(LATEST)))
+    )
+)
+_ON_ITS_WAY = Prepared(lambda _: _reached(IN_FLIGHT))
+_BIDDEN = Prepared(
+    lambda _: select(deliveries.c.id).where(
+        deliveries.c.run_id == bindparam("run_id"),
+        deliveries.c.position == bindparam("position"),
+        text("deliveries.bidden"),
+    )
+)
+_FOLLOWING_IT = Prepared(
+    lambda _: (
+        select(deliveries.c.id)
+        .where(
+            deliveries.c.run_id == bindparam("run_id"),
+            deliveries.c.after_id == bindparam("after_id"),
+            text(_WAITS),
+            ~deliveries.c.bidden,
+        )
+        .order_by(deliveries.c.id)
+    )
+)
+# Asked for every minute by every process.
+_OPEN = Prepared(
+    lambda _: (
+        select(runs.c.id)
+        .where(text("runs.follow_ups"), runs.c.state == spelled(RunState.RUNNING))
+        .order_by(runs.c.id)
+    )
+)
+
+
+def _settled(_: bool) -> Select[Any]:
+    before = deliveries.alias("before")
+    return (
+        select(
+            deliveries.c.id,
+            deliveries.c.account_id,
+            deliveries.c.run_id,
+            deliveries.c.step,
+            before.c.id,
+            before.c.state,
+        )
+        .join_from(runs, deliveries, deliveries.c.run_id == runs.c.id)
+        .join(before, before.c.id == deliveries.c.after_id)
+        .where(
+            text("runs.follow_ups"),
+            runs.c.state == spelled(RunState.RUNNING),
+            text(_WAITS),
+            deliveries.c.state == spelled(DeliveryState.PLANNED),
+            before.c.state.not_in([literal_column(f"'{state}'") for state in _UNSETTLED]),
+        )
+        .order_by(deliveries.c.id)
+    )
+
+
+_SETTLED = Prepared(_settled)
+
+
+class Bids(Subject):
+    def reached(self, account_id: int, target: str) -> list[Reached]:
+        wanted = {"account_id": account_id, "target": target}
+        # In this order: what is settled in between is found by both, and else by neither.
+        under_way = _ON_ITS_WAY.run(self._context, **wanted).fetchall()
+        sent = _SENT.run(self._context, **wanted).fetchall()
+        found = {row[0]: row for row in (*under_way, *reversed(sent))}
+        return [Reached(*row)._replace(state=DeliveryState(row[5])) for row in found.values()]
+
+    def find(self, run_id: int, position: int) -> int | None:
+        row = _BIDDEN.run(self._context, run_id=run_id, position=position).fetchone()
+        return None if row is None else row[0]
+
+    def give_back(self, delivery_id: int) -> None:
+        self._connection.execute(
+            update(deliveries).where(deliveries.c.id == delivery_id).values(bidden=False)
+        )
+
+    def following(self, run_id: int, delivery_id: int) -> list[int]:
+        found = _FOLLOWING_IT.run(self._context, run_id=run_id, after_id=delivery_id)
+        return [row[0] for row in found.fetchall()]
+
+    def settled(self) -> list[Doubtful]:
+        found = _SETTLED.run(self._context).fetchall()
+        return [Doubtful(*row)._replace(before=DeliveryState(row[5])) for row in found]
+
+    def open_runs(self) -> list[int]:
+        return [row[0] for row in _OPEN.run(self._context).fetchall()]
