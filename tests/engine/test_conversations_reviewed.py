@@ -27,6 +27,7 @@ from tests.engine.talking import (
     taking,
     turns,
 )
+from tests.engine.test_reporting import admitted, desk_of, reporting, take
 from tests.engine.world import World
 
 MAIL = "eva@example.com"
@@ -124,6 +125,25 @@ def test_several_that_come_back_with_what_others_write_are_all_handed_over(world
         told(world, message, *(failed(one, now) for one in deliveries(world)))
         assert [conversation(world, who).mode for who in (EVA, BEN)] == ["human", "human"]
         assert conversation(world).first_at == now, "what came with it waits for the person"
+        await desk.stop()
+
+    world.play(script)
+
+
+def test_a_report_of_an_answer_that_comes_back_hands_it_over(world: World) -> None:
+    reporting(world)
+
+    async def script(world: World) -> None:
+        answered(world)
+        desk = Desk(world, Scripted())
+        hear(world, "hello")
+        await world.until(lambda: len(world.sends()) == 1)
+        await world.wait(5 * SECOND)
+        reports = desk_of(world, desk.process)
+        who = await admitted(world, reports)
+        (answer,) = deliveries(world)
+        assert await take(reports, who, failed(answer, 0)) == "taken"
+        assert (conversation(world).mode, kinds(world)) == ("human", ["conversation.person"])
         await desk.stop()
 
     world.play(script)

@@ -20,7 +20,7 @@ from paceline.core.outcome import Outcome
 from paceline.core.retry import Consequence
 from paceline.engine import alerts, chooser
 from paceline.engine.commands import returns as taking
-from paceline.engine.ports import Account, News, Returned, Tx
+from paceline.engine.ports import Account, Delivery, News, Returned, Tx
 from paceline.engine.ports.inbox import Watch
 from paceline.engine.unsubscribing import UnsubscribeDesk
 from paceline.engine.unsubscribing import unsubscribe as unsubscribed
@@ -162,7 +162,7 @@ def whoever_has_lost_a_mailbox_reads_on(patch: pytest.MonkeyPatch) -> None:
 def _read_as(patch: pytest.MonkeyPatch, what: Callable[[Returned], Returned]) -> None:
     came_back = taking._came_back
 
-    def misread(tx: Tx, account: Account, returned: Returned, at: int) -> bool:
+    def misread(tx: Tx, account: Account, returned: Returned, at: int) -> Delivery | None:
         return came_back(tx, account, what(returned), at)
 
     patch.setattr(taking, "_came_back", misread)
@@ -238,7 +238,7 @@ def a_complaint_counts_every_time_it_is_told(patch: pytest.MonkeyPatch) -> None:
 def anybody_is_believed_about_anybodys_letters(patch: pytest.MonkeyPatch) -> None:
     came_back = taking._came_back
 
-    def credulous(tx: Tx, account: Account, returned: Returned, at: int) -> bool:
+    def credulous(tx: Tx, account: Account, returned: Returned, at: int) -> Delivery | None:
         delivery = taking._delivery(tx, returned.key)
         if delivery is not None and delivery.account_id is not None:
             account = tx.accounts.get(delivery.account_id)
