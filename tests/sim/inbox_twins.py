@@ -187,7 +187,7 @@ def complaints_count_only_in_the_mailbox_of_the_sender(patch: pytest.MonkeyPatch
         def is_ours(one: News) -> bool:
             if not isinstance(one, Returned) or one.kind != "complaint":
                 return True
-            delivery = taking._delivery(tx, one.key)
+            delivery = taking.delivery_named(tx, one.key)
             return delivery is not None and delivery.account_id == account.id
 
         return take_in(tx, account, [one for one in news if is_ours(one)], at)
@@ -225,7 +225,7 @@ def a_soft_bounce_suppresses(patch: pytest.MonkeyPatch) -> None:
 
 def a_complaint_counts_every_time_it_is_told(patch: pytest.MonkeyPatch) -> None:
     def again(tx: Tx, returned: Returned, at: int) -> bool:
-        delivery = taking._delivery(tx, returned.key)
+        delivery = taking.delivery_named(tx, returned.key)
         if delivery is None:
             return False
         tx.suppressions.add(delivery.target, "complained of spam", "complaint", at)
@@ -239,7 +239,7 @@ def anybody_is_believed_about_anybodys_letters(patch: pytest.MonkeyPatch) -> Non
     came_back = taking._came_back
 
     def credulous(tx: Tx, account: Account, returned: Returned, at: int) -> Delivery | None:
-        delivery = taking._delivery(tx, returned.key)
+        delivery = taking.delivery_named(tx, returned.key)
         if delivery is not None and delivery.account_id is not None:
             account = tx.accounts.get(delivery.account_id)
         return came_back(tx, account, returned, at)
@@ -262,8 +262,8 @@ def whoever_greylists_is_given_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_greylisted_letter_is_tried_again_at_once(patch: pytest.MonkeyPatch) -> None:
-    climb = retry._climb
-    patch.setattr(retry, "_climb", lambda *given: climb(*given[:4]))
+    climb = retry._Ladder.next
+    patch.setattr(retry._Ladder, "next", lambda *given: climb(*given[:3]))
 
 
 def unsubscribing_is_asked_only_at_the_plan(patch: pytest.MonkeyPatch) -> None:

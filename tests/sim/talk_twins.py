@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, true
 
 from paceline.core.instants import MILLISECOND, MINUTE, SECOND
 from paceline.core.turns import Patience
@@ -30,6 +30,7 @@ from paceline.sim.talk import Mind, Talk
 from paceline.sim.weather import CLIMATES, Ask, Commit
 from paceline.sim.worlds import Sender, World
 from paceline.store import inbox, listening, talking
+from paceline.store.prepared import Prepared
 from tests.sim.small import START
 from tests.sim.twins import Twin, only
 
@@ -137,7 +138,7 @@ def _people_interfere_often(patch: pytest.MonkeyPatch) -> None:
 def a_second_turn_begins_while_one_is_active(patch: pytest.MonkeyPatch) -> None:
     """Neither does anybody look, nor does the database mind."""
     begin = talking.Turns.begin
-    patch.setattr(talking, "_UNATTENDED", talking._UNATTENDED[:2])
+    _unattended(patch, talking._UNATTENDED[:2])
 
     def unguarded(self: talking.Turns, *given: Any) -> Turn | None:
         self._connection.execute(text("DROP INDEX IF EXISTS uq_turns_active"))
@@ -173,8 +174,16 @@ def a_turn_that_was_left_stays_so(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(talking.Turns, "stale", lambda *_: [])
 
 
+def _unattended(patch: pytest.MonkeyPatch, conditions: Any) -> None:
+    """What is due, by other conditions; put together anew, and by nobody else."""
+    patch.setattr(talking, "_UNATTENDED", conditions)
+    patch.setattr(talking, "_DUE", Prepared(talking._due))
+
+
 def a_turn_is_over_when_its_answer_is_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(talking, "OPEN", ())
+    patch.setattr(talking, "_OVER", true())
+    # Put together anew, and by nobody else: statements are kept.
+    patch.setattr(talking, "_REPLIED", Prepared(talking._REPLIED._build))
 
     def end(tx: Tx, replied: Replied, at: int) -> None:
         tx.turns.move(replied.turn, "finish", at)
@@ -257,7 +266,7 @@ def what_was_handed_back_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def a_machine_answers_where_a_person_does(patch: pytest.MonkeyPatch) -> None:
     hold = talking.Conversations.hold
-    patch.setattr(talking, "_UNATTENDED", talking._UNATTENDED[1:])
+    _unattended(patch, talking._UNATTENDED[1:])
 
     def meddling(self: talking.Conversations, number: int) -> Conversation:
         held = hold(self, number)
