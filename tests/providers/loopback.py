@@ -96,6 +96,15 @@ class Fake(ABC):
     def answer(self, call: Call) -> Scripted:
         """What a call is answered when nothing else was told."""
 
+    @property
+    def silent(self) -> bool:
+        """Whether some call is to get no answer, in whatever list this fake keeps its answers."""
+        kept = [one for one in vars(self).values() if isinstance(one, dict | list | deque)]
+        told = [
+            answer for one in kept for answer in (one.values() if isinstance(one, dict) else one)
+        ]
+        return any(isinstance(answer, Scripted) and answer.hangs for answer in told)
+
     def sends(self) -> list[Call]:
         """The calls that would send something, whatever became of them."""
         return [call for call in self.calls if call.method == "POST"]

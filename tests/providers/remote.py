@@ -18,7 +18,7 @@ from tests.providers.loopback import Fake, Scripted
 T = TypeVar("T")
 
 PATIENT = httpx.Timeout(30)
-HASTY = httpx.Timeout(30, read=0.2)
+HASTY = httpx.Timeout(30, read=0.5)
 """For calls that are never answered: somebody has to give up."""
 
 CLOCK = SystemClock()
@@ -26,6 +26,11 @@ CLOCK = SystemClock()
 PEOPLE = [Target(f"+49151123456{number:02}", {"name": f"N{number}"}) for number in range(5)]
 GROUPS = [Target(f"1203630412345{number:05}@g.us", {"name": f"G{number}"}) for number in range(5)]
 NOTE = (Part("text", "Hello {{ name }}"),)
+
+
+def patience(fake: Fake) -> httpx.Timeout:
+    """Hasty only where silence is what is waited for: answers may take as long as they like."""
+    return HASTY if fake.silent else PATIENT
 
 
 def account(settings: dict[str, Any], name: str = "shop") -> Account:

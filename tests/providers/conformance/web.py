@@ -18,7 +18,7 @@ from tests.providers.loopback import HTML, JSON, Fake, Scripted
 T = TypeVar("T")
 
 PATIENT = httpx.Timeout(30)
-HASTY = httpx.Timeout(30, read=0.3)
+HASTY = httpx.Timeout(30, read=0.5)
 
 Make = Callable[[Clock, httpx.Timeout], Provider]
 

@@ -29,7 +29,7 @@ from tests.providers.gmail.fake import (
 )
 from tests.providers.gmail.stage import nothing, play
 from tests.providers.loopback import HTML, Scripted, running
-from tests.providers.remote import HASTY, account
+from tests.providers.remote import account, patience
 
 
 def changed(**fields: Any) -> str:
@@ -163,7 +163,7 @@ def test_without_any_mailbox_it_is_refused(fake: FakeGmail) -> None:
 
 def opening(fake: FakeGmail, **settings: Any) -> ProviderError:
     with pytest.raises(ProviderError) as told:
-        play(fake.settings(**settings), nothing, HASTY)
+        play(fake.settings(**settings), nothing, patience(fake))
     assert str(told.value).startswith("shop: ")
     return told.value
 

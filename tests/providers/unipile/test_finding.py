@@ -7,7 +7,7 @@ from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Driver, Found, Message
 from paceline.providers.unipile.finding import MOST_PAGES, PAGE, SLACK_US
 from tests.providers.loopback import HTML, Scripted
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.unipile.fake import FakeUnipile, error
 from tests.providers.unipile.stage import kind_for, letter, message, play
 
@@ -34,7 +34,9 @@ def lose(fake: FakeUnipile, sent: Message, *, takes: bool = True) -> None:
 
 
 def find(fake: FakeUnipile, sent: Message, since_at: int = AT) -> Found:
-    return play(fake.settings(kind_for(sent)), lambda driver: driver.find(sent, since_at), HASTY)
+    return play(
+        fake.settings(kind_for(sent)), lambda driver: driver.find(sent, since_at), patience(fake)
+    )
 
 
 @pytest.mark.parametrize("sent", ALL, ids=lambda sent: f"{sent.action} to {sent.target}")

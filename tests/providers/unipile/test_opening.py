@@ -12,7 +12,7 @@ from paceline.engine.ports import Driver
 from paceline.providers.unipile import UnipileProvider, read_settings, standing_of
 from paceline.providers.unipile.status import STATUSES, standing_of_account
 from tests.providers.loopback import HTML, Scripted, running
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.unipile.fake import KEY, LINKEDIN, FakeUnipile, error
 from tests.providers.unipile.stage import play
 
@@ -181,7 +181,7 @@ def test_what_keeps_an_account_shut(
 ) -> None:
     fake.answers[f"/accounts/{LINKEDIN}"] = scripted
     with pytest.raises(ProviderError, match=f"shop: {reason}") as told:
-        play(fake.settings(), nothing, HASTY)
+        play(fake.settings(), nothing, patience(fake))
     assert isinstance(told.value, ProviderRefused) == refused
 
 

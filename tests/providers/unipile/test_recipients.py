@@ -18,7 +18,7 @@ from paceline.providers.unipile.recipients import (
     public_name,
 )
 from tests.providers.loopback import HTML, JSON, Scripted
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.unipile.fake import KEY, LINKEDIN, FakeUnipile, error
 from tests.providers.unipile.stage import letter, message, play
 
@@ -33,7 +33,7 @@ def resolve(fake: FakeUnipile, sent: Message, **settings: object) -> str | Outco
     async def scene(driver: Driver) -> str | Outcome:
         return await resolver(driver).resolve(sent)
 
-    return play(fake.settings(kind, **settings), scene, HASTY)
+    return play(fake.settings(kind, **settings), scene, patience(fake))
 
 
 def resolver(driver: Driver) -> Resolver:

@@ -11,7 +11,7 @@ from paceline.providers.waha.driver import WahaDriver
 from paceline.providers.waha.files import Files
 from paceline.providers.waha.groups import PAGE
 from tests.providers.loopback import HTML, Scripted, said
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.waha.fake import (
     CHAT,
     GROUP,
@@ -220,7 +220,7 @@ def test_not_being_told_is_no_empty_list(
 
 def resolve(fake: FakeWaha, target: str, **settings: Any) -> str | Outcome:
     made = fake.settings(**settings)
-    return play(made, lambda driver: driver.resolve(message(target)), HASTY)
+    return play(made, lambda driver: driver.resolve(message(target)), patience(fake))
 
 
 def test_a_number_is_looked_up_once(fake: FakeWaha) -> None:

@@ -9,7 +9,7 @@ from paceline.engine.ports import Found
 from paceline.providers.answers import segment
 from paceline.providers.waha.wire import own_id
 from tests.providers.loopback import HTML, Scripted, said
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.waha.fake import CHAT, GROUP, PHONE, SESSION, FakeWaha, error, not_working
 from tests.providers.waha.stage import hand_over, message, picture, play, send
 
@@ -20,7 +20,7 @@ PATH = f"/{SESSION}/chats/{segment(CHAT)}/messages/{segment(f'true_{CHAT}_{OURS}
 
 def find(fake: FakeWaha, settings: dict[str, Any] | None = None, **about: Any) -> Found:
     made = fake.settings(**(settings or {}))
-    return play(made, lambda driver: driver.find(message(**about), 0), HASTY)
+    return play(made, lambda driver: driver.find(message(**about), 0), patience(fake))
 
 
 @pytest.mark.parametrize("engine", ["GOWS", "NOWEB"])

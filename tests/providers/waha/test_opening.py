@@ -9,7 +9,7 @@ from paceline.engine.ports import Driver
 from paceline.providers.waha import WahaProvider, read_settings
 from paceline.providers.waha.status import SESSIONS, standing_of, standing_of_session
 from tests.providers.loopback import HTML, Scripted, running, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.waha.fake import KEY, SESSION, FakeWaha, error, not_working
 from tests.providers.waha.stage import play
 
@@ -171,7 +171,7 @@ def test_what_keeps_an_account_shut_is_told_in_one_line(
 ) -> None:
     fake.answers[PATH] = scripted
     with pytest.raises(ProviderError, match=f"^shop: {reason}") as told:
-        play(fake.settings(), nothing, HASTY)
+        play(fake.settings(), nothing, patience(fake))
     assert isinstance(told.value, ProviderRefused) == refused
     assert "\n" not in str(told.value)
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.engine.ports import Found
 from tests.providers.loopback import HTML, Scripted, said
-from tests.providers.remote import HASTY
+from tests.providers.remote import patience
 from tests.providers.wassenger.fake import FakeWassenger, error
 from tests.providers.wassenger.stage import message, play, send
 
@@ -15,7 +15,7 @@ UNCLEAR = Found("unclear")
 
 
 def find(fake: FakeWassenger, **about: Any) -> Found:
-    return play(fake.settings(), lambda driver: driver.find(message(**about), 0), HASTY)
+    return play(fake.settings(), lambda driver: driver.find(message(**about), 0), patience(fake))
 
 
 def test_it_is_asked_for_by_our_name(fake: FakeWassenger) -> None:

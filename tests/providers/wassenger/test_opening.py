@@ -9,7 +9,7 @@ from paceline.engine.ports import Driver
 from paceline.providers.wassenger import WassengerProvider, read_settings
 from paceline.providers.wassenger.status import DEVICES, SESSIONS, standing_of_device
 from tests.providers.loopback import HTML, Scripted, running, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.wassenger.fake import DEVICE, KEY, FakeWassenger, error
 from tests.providers.wassenger.stage import play
 
@@ -139,7 +139,7 @@ def test_what_keeps_an_account_shut_is_told_in_one_line(
 ) -> None:
     fake.answers[f"/devices/{DEVICE}"] = scripted
     with pytest.raises(ProviderError, match=f"^shop: {reason}") as told:
-        play(fake.settings(), nothing, HASTY)
+        play(fake.settings(), nothing, patience(fake))
     assert isinstance(told.value, ProviderRefused) == refused
     assert "\n" not in str(told.value)
 

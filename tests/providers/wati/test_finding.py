@@ -8,7 +8,7 @@ import pytest
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.engine.ports import Found, Message
 from tests.providers.loopback import HTML, Scripted, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.wati.fake import CHANNEL, LISTED, FakeWati, error
 from tests.providers.wati.stage import LONG, file, message, play, send, send_file, template
 
@@ -18,7 +18,7 @@ UNCLEAR = Found("unclear")
 def find(fake: FakeWati, sent: Message, since_at: int | None = None, **settings: Any) -> Found:
     """By default of an attempt that began a minute ago."""
     at = CLOCK.now() - MINUTE if since_at is None else since_at
-    return play(fake.settings(**settings), lambda driver: driver.find(sent, at), HASTY)
+    return play(fake.settings(**settings), lambda driver: driver.find(sent, at), patience(fake))
 
 
 def asked(fake: FakeWati) -> list[dict[str, str]]:

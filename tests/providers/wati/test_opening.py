@@ -8,7 +8,7 @@ from paceline.core.errors import InputError, ProviderError, ProviderRefused
 from paceline.engine.ports import Driver
 from paceline.providers.wati import WatiProvider, read_settings
 from tests.providers.loopback import HTML, Scripted, running, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.wati.fake import KEY, STANDING, TENANT, FakeWati, answer_of, error
 from tests.providers.wati.stage import play
 
@@ -141,7 +141,7 @@ def test_what_keeps_an_account_shut_is_told_in_one_line(
 ) -> None:
     fake.answers[STANDING] = scripted
     with pytest.raises(ProviderError, match=f"^shop: {reason}") as told:
-        play(fake.settings(), nothing, HASTY)
+        play(fake.settings(), nothing, patience(fake))
     assert isinstance(told.value, ProviderRefused) == refused
     assert "\n" not in str(told.value)
 

@@ -7,7 +7,7 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Driver, Media, Uploaded
 from paceline.providers.whatsapp_cloud.handles import unpack
 from tests.providers.loopback import HTML, Scripted, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.whatsapp_cloud.fake import KEY, FakeMeta, error, no_such
 from tests.providers.whatsapp_cloud.stage import file, media, play
 
@@ -19,7 +19,7 @@ def upload(
     fake: FakeMeta, what: Media, content: bytes = b"PNG", *script: Scripted
 ) -> Uploaded | Outcome:
     fake.uploads.extend(script)
-    return play(fake.settings(), lambda driver: driver.upload(what, content), HASTY)
+    return play(fake.settings(), lambda driver: driver.upload(what, content), patience(fake))
 
 
 def test_a_file_is_uploaded_as_meta_takes_it(fake: FakeMeta) -> None:

@@ -9,7 +9,7 @@ from paceline.engine.ports import Driver, Remarking
 from paceline.providers.whatsapp_cloud import WhatsAppCloudProvider, read_settings
 from paceline.providers.whatsapp_cloud.status import ELSEWHERE, STATUSES
 from tests.providers.loopback import HTML, Scripted, running, said
-from tests.providers.remote import CLOCK, HASTY
+from tests.providers.remote import CLOCK, patience
 from tests.providers.whatsapp_cloud.fake import BUSINESS, KEY, NUMBER, FakeMeta, error, no_such
 from tests.providers.whatsapp_cloud.stage import play
 
@@ -161,7 +161,7 @@ def test_what_keeps_an_account_shut_is_told_in_one_line(
 ) -> None:
     fake.answers[f"/{NUMBER}"] = scripted
     with pytest.raises(ProviderError, match=f"^shop: {reason}") as told:
-        play(fake.settings(), nothing, HASTY)
+        play(fake.settings(), nothing, patience(fake))
     assert isinstance(told.value, ProviderRefused) == refused
     assert "\n" not in str(told.value)
 
