@@ -1,6 +1,8 @@
 """Names of messages that nobody can make up."""
 
+import base64
 import re
+from hashlib import blake2b
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,13 @@ def test_a_name_means_its_own_part_however_it_is_spelled(delivery_id: int, part:
     assert NAMES.meant_by(name) == NAMES.meant_by(name.upper()) == Named(delivery_id, part)
     assert len(name) <= LONGEST and re.fullmatch(r"[a-z0-9-]+", name)
     assert signed_in(f"<bounces+{name.upper()}@example.com>") == name
+
+
+@given(IDS, PARTS)
+def test_a_proof_is_a_keyed_hash_in_base_32(delivery_id: int, part: int) -> None:
+    digest = blake2b(f"name {delivery_id} {part}".encode(), digest_size=10, key=NAMES.key).digest()
+    proof = base64.b32encode(digest).decode().lower()
+    assert NAMES.of(delivery_id, part) == f"pl{delivery_id}-{part}-{proof}"
 
 
 @given(st.text(max_size=60))

@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.engine import journal
+from paceline.engine.committing import Entry
 from paceline.store.settings import Settings
 
 
@@ -11,7 +12,7 @@ def groups_at_the_fence(patch: pytest.MonkeyPatch) -> list[int]:
     next_group, fence = journal.GroupJournal._next_group, Settings.fence
     sizes, found = [0], list[int]()
 
-    def counted(self: journal.GroupJournal) -> list[journal._Entry]:
+    def counted(self: journal.GroupJournal) -> list[Entry]:
         group = next_group(self)
         sizes[0] = len(group)
         return group

@@ -10,7 +10,8 @@ import pytest
 
 from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreUnavailable
 from paceline.core.instants import MILLISECOND, SECOND
-from paceline.engine.journal import REPLAY_US, GroupJournal, InlineRunner
+from paceline.engine.committing import REPLAY_US
+from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import RENEW_EVERY_US, ProcessLease
 from paceline.engine.ports import Tx
 from paceline.store.base import Context

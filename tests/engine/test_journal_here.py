@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import HOUR, MILLISECOND
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal, InlineRunner, ThreadRunner
-from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store
+from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store, Tx
 from paceline.sim.loop import run_virtual
 from paceline.store.database import open_store
 from tests.engine.faults import TrippedStore
@@ -111,6 +111,32 @@ def test_lanes_whose_turn_it_is_share_a_group_though_the_commit_takes_no_time(
     play(worlds, script)
 
 
+@pytest.mark.parametrize(("together", "sizes"), [(True, [3]), (False, [1, 1, 1])])
+def test_what_is_done_for_all_at_once_is_waited_for_on_a_store_that_takes_its_time(
+    worlds: Worlds, together: bool, sizes: list[int]
+) -> None:
+    async def script(world: World) -> None:
+        groups, seen = Groups(), Seen(world.store)
+        seen.prompt = False
+        journal = journal_here(world, seen, groups)
+
+        async def after_turns(turns: int) -> int:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if together:
+                return await journal.write_together(_doubled, turns)
+            return await journal.write(lambda tx: 2 * turns)
+
+        assert await asyncio.gather(*map(after_turns, (0, 3, 6))) == [0, 6, 12]
+        assert groups.sizes == sizes and seen.at_once == [False] * len(sizes)
+
+    play(worlds, script)
+
+
+def _doubled(_: Tx, numbers: Sequence[int]) -> list[int]:
+    return [2 * number for number in numbers]
+
+
 def test_who_writes_to_the_file_meanwhile_is_waited_for_by_the_writer(tmp_path: Path) -> None:
     file = tmp_path / "shared.db"
 
@@ -193,6 +219,25 @@ def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> No
         took = await asyncio.gather(*(later(str(us), us) for us in waits))
         assert took == [0, 3 * MILLISECOND, 2 * MILLISECOND, 0]
         assert groups.sizes == [1, 2, 1]
+
+    play(worlds, script)
+
+
+def test_a_lane_without_a_pace_is_not_kept_waiting_for_company(worlds: Worlds) -> None:
+    async def script(world: World) -> None:
+        journal = journal_on(world.store, Groups(), gather_us=4 * MILLISECOND)
+        clock, (lease,) = world.clock, own_lanes(world, "ann").values()
+
+        async def took(*, hurried: bool) -> int:
+            await journal.write(put("before", 1))
+            asked_us = clock.monotonic_us()
+            await journal.submit(unit_of(world, lease), hurried=hurried)
+            took_us = clock.monotonic_us() - asked_us
+            await clock.sleep(100 * MILLISECOND)
+            return took_us
+
+        assert await took(hurried=False) == 4 * MILLISECOND
+        assert await took(hurried=True) == 0
 
     play(worlds, script)
 

@@ -15,6 +15,7 @@ from paceline.sim.simulation import Verdict, play
 from tests.sim.bid_twins import BID_TWINS
 from tests.sim.campaign_twins import CAMPAIGN_TWINS
 from tests.sim.inbox_twins import INBOX_TWINS
+from tests.sim.journal_twins import JOURNAL_TWINS
 from tests.sim.reminder_twins import REMINDER_TWINS
 from tests.sim.signal_twins import SIGNAL_TWINS
 from tests.sim.talk_twins import TALK_TWINS
@@ -23,6 +24,7 @@ from tests.sim.twins import TWINS, Twin
 HONEST: dict[tuple[object, ...], Verdict] = {}
 ALL = (
     *TWINS,
+    *JOURNAL_TWINS,
     *CAMPAIGN_TWINS,
     *SIGNAL_TWINS,
     *REMINDER_TWINS,

@@ -6,7 +6,6 @@ break it, in a world where that soon shows. ``test_twins.py`` sees that the real
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +19,16 @@ from paceline.core import usage as usages
 from paceline.core.instants import SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.usage import Usage
-from paceline.engine import journal, lane, leases, media, memory, outbox, recovery, sender, settling
+from paceline.engine import (
+    lane,
+    leases,
+    media,
+    memory,
+    outbox,
+    recovery,
+    sender,
+    settling,
+)
 from paceline.engine.ports import Found
 from paceline.sim import operators
 from paceline.sim.weather import CLIMATES, Faults
@@ -30,7 +38,6 @@ from tests.sim.evidence import replace as replaced
 from tests.sim.small import (
     BATCHED,
     BUSY,
-    CALM,
     CAPPED,
     CLOSING,
     ORDERED,
@@ -122,50 +129,6 @@ def a_refused_intent_is_taken_for_granted(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(outbox.Outbox, "submit", credulous)
-
-
-def _bad_units_come_along(patch: pytest.MonkeyPatch) -> None:
-    """In every group there is one more unit, and it fails."""
-    next_group = journal.GroupJournal._next_group
-
-    def no_good(_: Any) -> None:
-        raise ValueError("a bad unit")
-
-    def crowded(self: journal.GroupJournal) -> list[journal._Entry]:
-        group = next_group(self)
-        if any(entry.unit is not None for entry in group):
-            nobodys: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            nobodys.add_done_callback(lambda done: done.cancelled() or done.exception())
-            group.append(journal._Entry(nobodys, work=no_good))
-        return group
-
-    patch.setattr(journal.GroupJournal, "_next_group", crowded)
-
-
-def a_failed_group_takes_its_neighbours_along(patch: pytest.MonkeyPatch) -> None:
-    """Who is to blame is found out by rehearsing, and nobody plays the piece afterwards."""
-
-    class Rehearsed(Exception):
-        pass
-
-    def alone(self: journal._Commit, entry: journal._Entry) -> Any:
-        answer: Any = None
-        try:
-            with self._store.write() as tx:
-                (answer,) = journal._apply(tx, [entry])
-                raise Rehearsed
-        except Rehearsed:
-            return answer
-        except Exception as error:
-            return error
-
-    def answers(self: journal._Commit, group: list[journal._Entry]) -> list[Any]:
-        try:
-            return self._attempt(group)
-        except Exception:
-            return [alone(self, entry) for entry in group]
-
-    patch.setattr(journal._Commit, "answers", answers)
 
 
 def the_first_part_is_taken_for_the_last(patch: pytest.MonkeyPatch) -> None:
@@ -351,14 +314,6 @@ TWINS = (
     Twin(an_outcome_is_dropped_when_the_store_is_away, "never twice", RATE, 4),
     Twin(the_intent_comes_after_the_effect, "never unrecorded", RATE, 1),
     Twin(a_refused_intent_is_taken_for_granted, "never unrecorded", RATE, 6),
-    Twin(
-        a_failed_group_takes_its_neighbours_along,
-        "never unrecorded",
-        CALM,
-        1,
-        faults="none",
-        provokes=_bad_units_come_along,
-    ),
     Twin(the_first_part_is_taken_for_the_last, "never lost", PARTED, 1),
     Twin(no_answer_is_taken_for_a_yes, "never lost", RATE, 16),
     Twin(usage_is_forgotten_at_a_restart, "never over", SLOW, 4),

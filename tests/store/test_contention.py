@@ -19,7 +19,8 @@ from paceline.core.instants import HOUR, MILLISECOND, SECOND
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes
 from paceline.engine.clock import SystemClock
-from paceline.engine.journal import REPLAY_US, GroupJournal, InlineRunner
+from paceline.engine.committing import REPLAY_US
+from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import LEASE_US, RENEW_EVERY_US
 from paceline.engine.ports import LaneResult, Tx
 from paceline.engine.taking import let_go, take

@@ -9,17 +9,18 @@ whoever chooses the address.
 
 from __future__ import annotations
 
-import base64
 import hmac
 import re
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import blake2b
 from typing import NamedTuple
 
 LONGEST = 42
 """Characters of a name, even if deliveries were numbered with 18 digits."""
 
-_PROOF_BYTES = 10
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = [one + other for one in _LETTERS for other in _LETTERS]
+_SHIFTS = range(70, -1, -10)
 _SIGNED = re.compile(
     r"(?<![a-z0-9])pl([0-9]{1,18})-([0-9]{1,4})-([a-z2-7]{16})(?![a-z0-9])", re.IGNORECASE
 )
@@ -60,8 +61,11 @@ class Names:
         return self._signed(f"name {delivery_id} {part}")
 
     def _signed(self, text: str) -> str:
-        digest = hmac.digest(self.key, text.encode(), sha256)
-        return base64.b32encode(digest[:_PROOF_BYTES]).decode().lower()
+        """Sixteen letters and digits that only the key can make of a text."""
+        # BLAKE2 takes a key by itself, and a third of the time of an HMAC; and base 32 is spelled
+        # two letters at a time. Every message has a name or two.
+        proof = int.from_bytes(blake2b(text.encode(), digest_size=10, key=self.key).digest())
+        return "".join([_PAIRS[proof >> shift & 1023] for shift in _SHIFTS])
 
 
 def signed_in(text: str) -> str | None:

@@ -124,6 +124,11 @@ class Policy:
         no_caps = self.daily is _NO_CAPS and self.weekly is _NO_CAPS
         return not no_caps or self.warmup is not None
 
+    @property
+    def paced(self) -> bool:
+        """Whether two sends are ever kept apart."""
+        return self.rate is not None or self.spacing is not None or self.min_gap_us > 0
+
     def cap_on(self, action: str, day_index: int) -> int | None:
         """The cap on a day's sends of one action, narrowed by the warm-up; day 0 is its first."""
         cap = self.daily.get(action)

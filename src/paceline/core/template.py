@@ -9,7 +9,8 @@ The language is in ``jinja``, loaded when a template is first met: few commands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from paceline.core.model import Content, Part
 
@@ -19,13 +20,19 @@ OURS = frozenset({TARGET, UNSUBSCRIBE})
 """What every template may say without a column of that name."""
 
 
+@cache
+def _language() -> tuple[Callable[..., str], Callable[[str], frozenset[str]]]:
+    """How a template is rendered, and what it needs."""
+    from paceline.core import jinja
+
+    return jinja.render, jinja.variables
+
+
 def render(source: str, fields: Mapping[str, str], *, html: bool = False) -> str:
     """The text for one target; a missing field is an error that names it."""
     if "{" not in source:
         return source
-    from paceline.core import jinja
-
-    return jinja.render(source, fields, html=html)
+    return _language()[0](source, fields, html=html)
 
 
 def literal(text: str) -> str:
@@ -36,9 +43,7 @@ def literal(text: str) -> str:
 
 def variables(source: str) -> frozenset[str]:
     """The names a template needs from outside; one that has a default is not needed."""
-    from paceline.core import jinja
-
-    return jinja.variables(source)
+    return _language()[1](source)
 
 
 def render_part(part: Part, address: str, fields: Mapping[str, str], unsubscribe: str = "") -> Part:

@@ -62,6 +62,10 @@ class SystemClock:
     def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
         return _Alarm(self.now, self._call_later, at, ring)
 
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        until_us = self.monotonic_us() + us
+        return _Alarm(self.monotonic_us, self._call_later, until_us, ring)
+
 
 class LoopClock:
     """The running loop's own time, counted from ``epoch_at``.
@@ -89,6 +93,9 @@ class LoopClock:
 
     def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
         return _Alarm(self.now, _on_the_loop, at, ring)
+
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        return self.alarm(self.now() + us, ring)
 
 
 class _Alarm:
@@ -139,10 +146,15 @@ class ClockSteps:
 
     def since_last_look_us(self) -> int:
         """By how much it was set since the last look; 0 for what is drift or a slow look."""
-        ahead_us = self._clock.now() - self._clock.monotonic_us()
+        return self.look()[1]
+
+    def look(self) -> tuple[Instant, int]:
+        """What the clock says, and by how much it was set since the last look."""
+        now = self._clock.now()
+        ahead_us = now - self._clock.monotonic_us()
         stepped_us = 0 if self._ahead_us is None else ahead_us - self._ahead_us
         self._ahead_us = ahead_us
-        return stepped_us if abs(stepped_us) > LEAST_STEP_US else 0
+        return now, stepped_us if abs(stepped_us) > LEAST_STEP_US else 0
 
 
 async def _sleep_until(

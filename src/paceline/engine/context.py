@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from paceline.core.instants import MINUTE
 from paceline.core.names import Names
+from paceline.engine.crowd import Crowd
 from paceline.engine.late import LateCalls
 from paceline.engine.lead import Lead
 from paceline.engine.leases import ProcessLease
@@ -25,6 +26,7 @@ class LaneContext:
     instance: str
     """The installation's own name, part of every provider key."""
     lead: Lead = field(default_factory=Lead)
+    crowd: Crowd = field(default_factory=Crowd)
     park_after_us: int = 2 * MINUTE
     """A wait longer than this is spent parked. Shorter ones are not worth closing the account and
     opening it again, which would come on top of every gap."""

@@ -3,7 +3,8 @@
 Units of work gather while the last group commits, and the next group takes whatever has gathered.
 Where commits are quick and many lanes have something to say now and then, a service may ask for a
 moment between two groups, so that a thousand lanes are not a thousand commits a second; whoever
-comes after a pause never waits, and a busy journal has no such moments. Lanes' units are merged
+comes after a pause never waits, nor does a lane without a pace to keep, and a busy journal has no
+such moments. Lanes' units are merged
 into one statement per kind; other work follows in the order it came. If a group fails, its units
 are replayed one by one, so that one bad unit harms no other; if it was only in another
 transaction's way, it is tried once more as a whole before that. A unit that needs a row which
@@ -21,20 +22,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from paceline.core.errors import RowBusy, StoreConflict, StoreError, StoreUnavailable
-from paceline.core.instants import MILLISECOND, SECOND
+from paceline.core.errors import StoreError
+from paceline.core.instants import MILLISECOND
+from paceline.engine.committing import Entry, apply, commit, is_away
 from paceline.engine.observe import Observer, Unobserved
-from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Together, Tx, Work
+from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Together, Work
 
 T = TypeVar("T")
 One = TypeVar("One")
@@ -46,12 +47,8 @@ GROUP_LIMIT = 500
 QUIET_TURNS = 8
 """Turns of the loop in which nobody came, after which nobody is expected."""
 COMING_US = 8 * MILLISECOND
-REPLAY_US = 2 * SECOND
-"""How long those are looked for who wait for a row; whoever has had no turn by then failed too.
-
-With the longest wait for one lock before it (``lock_timeout``) it must fit between a renewal that
-falls due and the end of the lease that it renews.
-"""
+PATIENCE_US = 4 * MILLISECOND
+"""What work other than that of lanes is kept waiting for company at most."""
 
 
 class Runner(Protocol):
@@ -85,24 +82,6 @@ class InlineRunner:
         return
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
-    future: asyncio.Future[Any]
-    unit: LaneUnit | None = None
-    work: Work[Any] | None = None
-    alone: bool = False
-    together: Together[Any, Any] | None = None
-    one: Any = None
-    talk: int | None = None
-
-    @property
-    def kind(self) -> str:
-        """What it holds besides lanes: those of two kinds would not hold it in one order."""
-        if self.together is not None:
-            return "together"
-        return "" if self.talk is None else "talk"
-
-
 class GroupJournal:
     """Group commit over one store."""
 
@@ -120,6 +99,7 @@ class GroupJournal:
     ) -> None:
         """``gather_us``: a group begins no sooner than this after the one before it began."""
         self._here = here and store.prompt
+        self._serves = here
         self._store = store
         self._clock = clock
         self._writer = writer
@@ -128,11 +108,11 @@ class GroupJournal:
         self._limit = group_limit
         self._gather_us = gather_us
         self._began_us = -gather_us
-        self._waiting: deque[_Entry] = deque()
+        self._waiting: deque[Entry] = deque()
         self._drainer: asyncio.Task[None] | None = None
 
-    def submit(self, unit: LaneUnit) -> Awaitable[LaneResult]:
-        return self._enqueue(unit)
+    def submit(self, unit: LaneUnit, *, hurried: bool = False) -> Awaitable[LaneResult]:
+        return self._enqueue(unit, hurried=hurried)
 
     def write(
         self,
@@ -167,10 +147,11 @@ class GroupJournal:
         together: Together[Any, Any] | None = None,
         one: Any = None,
         talk: int | None = None,
+        hurried: bool = False,
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        entry = _Entry(future, unit, work, alone, together, one, talk)
+        entry = Entry(future, unit, work, alone, together, one, talk, hurried)
         if first:
             self._waiting.appendleft(entry)
         else:
@@ -193,7 +174,7 @@ class GroupJournal:
     async def _drain_group(self) -> None:
         if self._gather_us:
             await self._let_gather()
-        if self._here:
+        if self._here or (self._serves and self._waiting[0].together is not None):
             await self._let_others_come()
         group = self._next_group()
         self._began_us = self._clock.monotonic_us()
@@ -201,23 +182,32 @@ class GroupJournal:
         self._tell(len(group), self._clock.monotonic_us() - self._began_us)
 
     async def _let_gather(self) -> None:
-        left_us = self._began_us + self._gather_us - self._clock.monotonic_us()
+        left_us = self._began_us + self._patience_us() - self._clock.monotonic_us()
         if left_us > 0 and len(self._waiting) < self._limit:
             await self._clock.sleep(left_us)
+
+    def _patience_us(self) -> int:
+        """How long all who wait now can wait for company. A lane that keeps a pace has asked ahead
+        of its time, and loses nothing."""
+        if any(entry.hurried for entry in self._waiting):
+            return 0
+        if all(entry.unit is not None for entry in self._waiting):
+            return self._gather_us
+        return min(self._gather_us, PATIENCE_US)
 
     async def _let_others_come(self) -> None:
         """A commit that takes hardly any time gathers hardly any company. Lanes whose turn it is
         right now are worth waiting for: they take a few turns of the loop from one unit to the
         next, where the provider answers at once. Not for long, though: those who are on time
-        would be late with all the others."""
+        would be late with all the others. On any store who asks for the same is worth it, too."""
         turns, known = 0, len(self._waiting)
         until_us = self._clock.monotonic_us() + COMING_US
         while turns < QUIET_TURNS and self._clock.monotonic_us() < until_us:
             await self._clock.sleep(0)
             turns, known = turns + 1 if len(self._waiting) == known else 0, len(self._waiting)
 
-    def _next_group(self) -> list[_Entry]:
-        group, left = [self._waiting.popleft()], list[_Entry]()
+    def _next_group(self) -> list[Entry]:
+        group, left = [self._waiting.popleft()], list[Entry]()
         kind = group[0].kind
         while self._waiting and len(group) < self._limit:
             if group[0].alone or self._waiting[0].alone:
@@ -238,7 +228,7 @@ class GroupJournal:
             # Whoever watches can change nothing, least of all end every write of the process.
             log.exception("observer failed")
 
-    async def _commit(self, group: list[_Entry]) -> list[Any]:
+    async def _commit(self, group: list[Entry]) -> list[Any]:
         try:
             answers = await self._commit_here(group) if self._here else None
             if answers is None:
@@ -251,7 +241,7 @@ class GroupJournal:
                 entry.future.cancel()
             raise
 
-    async def _commit_here(self, group: list[_Entry]) -> list[Any] | None:
+    async def _commit_here(self, group: list[Entry]) -> list[Any] | None:
         """None where anything is in the way: the other thread then does it all anew, has the time
         to wait, and finds out whose fault it is."""
         if any(entry.work is not None for entry in group):
@@ -259,7 +249,7 @@ class GroupJournal:
         try:
             with ExitStack() as opened:
                 tx = opened.enter_context(self._store.write(at_once=True))
-                answers = _apply(tx, group)
+                answers = apply(tx, group)
                 to_commit = opened.pop_all()
         except Exception as error:
             log.debug("not committed here", units=len(group), error=repr(error))
@@ -274,7 +264,7 @@ class GroupJournal:
         try:
             await self._writer.run(end)
         except StoreError as error:
-            return [error] * len(group) if _is_away(error) else None
+            return [error] * len(group) if is_away(error) else None
         except BaseException as error:
             # There is no thread any more, or it was called off before it had begun.
             if ending.acquire(blocking=False):
@@ -283,105 +273,12 @@ class GroupJournal:
         return answers
 
 
-def commit(store: Store, group: list[_Entry], clock: Clock) -> list[Any]:
-    """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
-    return _Commit(store, clock).answers(group)
-
-
-class _Commit:
-    """One group on its way into the store, as a whole or in pieces.
-
-    Pieces are what finds the culprit of a failure. The time they may take is bounded once somebody
-    holds a row that one of them needs: the renewal of the lease waits behind all of them.
-    """
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._away: Exception | None = None
-        self._busy: RowBusy | None = None
-        self._until_us = 0
-
-    def answers(self, group: list[_Entry]) -> list[Any]:
-        failed = self._pointless()
-        if failed is None:
-            try:
-                return self._attempt(group)
-            except Exception as error:
-                failed = error
-                self._remember(error)
-        if len(group) == 1 or self._pointless() is not None:
-            return [failed] * len(group)
-        # Whoever waits for a row is found in few steps by halving, since each step takes a while.
-        size = (len(group) + 1) // 2 if isinstance(failed, RowBusy) else 1
-        pieces = [group[start : start + size] for start in range(0, len(group), size)]
-        return [answer for piece in pieces for answer in self.answers(piece)]
-
-    def _attempt(self, group: list[_Entry], *, again: bool = True) -> list[Any]:
-        try:
-            with self._store.write() as tx:
-                if self._busy is not None:
-                    tx.hurry()
-                return _apply(tx, group)
-        except StoreConflict:
-            # All of it was undone, and whoever was in the way has what it wanted.
-            if not again:
-                raise
-            return self._attempt(group, again=False)
-
-    def _remember(self, error: Exception) -> None:
-        if isinstance(error, RowBusy):
-            if self._busy is None:
-                self._busy = error
-                self._until_us = self._clock.monotonic_us() + REPLAY_US
-        elif _is_away(error):
-            self._away = error
-
-    def _pointless(self) -> Exception | None:
-        """Why there is no sense in trying more: it would only wait longer."""
-        if self._away is not None:  # nobody's fault, and the same for all
-            return self._away
-        if self._busy is not None and self._clock.monotonic_us() >= self._until_us:
-            return self._busy
-        return None
-
-
-def _is_away(error: Exception) -> bool:
-    """Whether it is nobody's fault, and the same for all: there is no sense in trying again."""
-    in_the_way = isinstance(error, RowBusy | StoreConflict)
-    return isinstance(error, StoreUnavailable) and not in_the_way
-
-
-def _apply(tx: Tx, group: list[_Entry]) -> list[Any]:
-    units = [entry.unit for entry in group if entry.unit is not None]
-    lanes = iter(tx.path.apply(units) if units else ())
-    shared = _done_together(tx, group)
-    answers: list[Any] = [None] * len(group)
-    # Conversations are held in one order by everybody, so that no two wait for each other.
-    for place in sorted(range(len(group)), key=lambda place: group[place].talk or 0):
-        entry = group[place]
-        if entry.work is not None:
-            answers[place] = entry.work(tx)
-        else:
-            answers[place] = next(lanes if entry.together is None else shared[entry.together])
-    return answers
-
-
-def _done_together(tx: Tx, group: list[_Entry]) -> dict[Together[Any, Any], Iterator[Any]]:
-    """The answers to what is done for all who ask for it at once, in their order."""
-    asked: dict[Together[Any, Any], list[Any]] = {}
-    for entry in group:
-        if entry.together is not None:
-            asked.setdefault(entry.together, []).append(entry.one)
-    return {work: iter(work(tx, ones)) for work, ones in asked.items()}
-
-
 def _read(store: Store, work: Work[T]) -> T:
     with store.read() as tx:
         return work(tx)
 
 
-def _answer(group: list[_Entry], answers: list[Any]) -> None:
+def _answer(group: list[Entry], answers: list[Any]) -> None:
     for entry, answer in zip(group, answers, strict=True):
         future = entry.future
         if future.done():  # its caller was cancelled; what it wrote stands all the same

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -37,6 +38,7 @@ __all__ = [
     "abandon",
     "break_off",
     "end_run",
+    "end_runs",
     "held",
     "hold",
     "park",
@@ -266,6 +268,17 @@ def end_run(tx: Tx, run_id: int, now: Instant) -> Ended | None:
         return None
     counts = {str(name): count for name, count in tx.runs.counts(run_id).items() if count}
     return Ended(state, counts)
+
+
+def end_runs(tx: Tx, asked: Sequence[tuple[int, Instant]]) -> list[Ended | None]:
+    """The same for all lanes that ask at once: those of a campaign come to its end together. One
+    look is enough for a run, and one of them is told."""
+    looked_at = set[int]()
+    answers: list[Ended | None] = []
+    for run_id, now in asked:
+        answers.append(None if run_id in looked_at else end_run(tx, run_id, now))
+        looked_at.add(run_id)
+    return answers
 
 
 def park(

@@ -3,6 +3,8 @@
 A lane that began to write when the call may be made would make every call late by one commit, and
 at forty a minute that is one message in a hundred. Learned from the commits themselves, shared by
 all lanes of a process, and bounded: a slow disk costs pace, never more than a moment of foresight.
+What nine commits in ten do not exceed is allowed for: one that is done sooner is waited for, but
+whoever is late has lost that much for good.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from paceline.core.instants import MILLISECOND
 
 LONGEST_US = 200 * MILLISECOND
 LONGEST_GUARD_US = 3 * MILLISECOND
-SHARE = 8
-"""One in so many: how fast what was learned gives way to what is new."""
+GUARD_SHARE = 8
+RISE, FALL = 4, 32
+"""One in so many: how fast what was learned gives way to what takes longer, and to what does not.
+Between the two it comes to rest where one in nine takes longer."""
 
 
 class Lead:
-    """The usual time from asking for an intent to knowing that it is stored."""
+    """The time from asking for an intent to knowing that it is stored, as it is at most times."""
 
     __slots__ = ("us",)
 
@@ -25,10 +29,11 @@ class Lead:
 
     @property
     def guard_us(self) -> int:
-        """How much later than our last look a driver may really begin: another thread may have its
-        turn in between. Where commits take time there are threads, and where they take none there
-        are none."""
-        return min(self.us // SHARE, LONGEST_GUARD_US)
+        """How much later than it has begun a call may really leave: many a driver lets others have
+        their turn before it writes. Where commits take time there are others, and where they take
+        none there are none."""
+        return min(self.us // GUARD_SHARE, LONGEST_GUARD_US)
 
     def learn(self, took_us: int) -> None:
-        self.us += (min(took_us, LONGEST_US) - self.us) // SHARE
+        more_us = min(took_us, LONGEST_US) - self.us
+        self.us += more_us // (RISE if more_us > 0 else FALL)

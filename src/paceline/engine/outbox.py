@@ -88,7 +88,8 @@ class Outbox:
             if self._grave:
                 result = await self._submit_alone(unit, batch)
             else:
-                result = await self._context.journal.submit(unit)
+                hurried = not memory.policy.paced
+                result = await self._context.journal.submit(unit, hurried=hurried)
         except StoreUnavailable:
             self.doubt()
             raise

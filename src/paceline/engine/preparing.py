@@ -34,7 +34,32 @@ class Desk:
         self._driver = driver
         self._context = context
         self._names: Names | None = None
-        self.handles = Handles(account, driver, context.journal, context.clock)
+        self.handles = Handles(account, driver, context.journal, context.clock, context.lease)
+
+    def at_once(self, flight: Flight, key: str) -> Message | None:
+        """The same as ``prepare`` where nobody has to be asked for anything, as is usual, and
+        nothing is wrong; None where that is not so."""
+        delivery, part = flight.delivery, flight.content.parts[flight.part]
+        able = self._driver.capabilities
+        if part.media is not None or part.attachments or able.resolves:
+            return None
+        if able.threads and (delivery.step > 1 or part.answers):
+            return None
+        names = self._names
+        if able.returns and names is None:
+            return None
+        link = self._link(flight)
+        try:
+            rendered = render_part(part, delivery.target, delivery.fields, link)
+        except InputError:
+            return None
+        flight.handles = ()
+        message = Message(key, delivery.target, delivery.action, rendered)
+        if able.unsubscribes:
+            message = message._replace(unsubscribe=link)
+        if able.returns and names is not None:
+            message = message._replace(signed_name=names.of(delivery.id, flight.part))
+        return message
 
     async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
         """The next part of a flight as a message; an outcome if it can never become one, or not

@@ -21,8 +21,10 @@ def end_if_done(tx: Tx, run_id: int, now: Instant, *, follow_ups: bool = False) 
     One of ``follow_ups`` ends only where that is said: somebody may bid another one.
     """
     counts = tx.runs.counts(run_id)
+    if not _is_done(tx, run_id, counts):
+        return None
     run = tx.runs.get(run_id)
-    if run.kind == "direct" or run.follow_ups != follow_ups or not _is_done(tx, run_id, counts):
+    if run.kind == "direct" or run.follow_ups != follow_ups:
         return None
     total, sent = sum(counts.values()), counts[DeliveryState.SENT]
     event = "finish_all" if sent == total else "finish_some" if sent else "finish_none"

@@ -22,6 +22,7 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import AccountState, DeliveryState
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
+from paceline.engine.beginning import telling_when_begun
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver, within_time
@@ -101,12 +102,15 @@ class Sender:
         context = self._context
         await context.late.hold_back(self._lease, context.journal, context.clock)
 
-    def follow_the_clock(self) -> None:
-        """Looked at before any instant is noted down: those of before belong to another clock."""
-        if by_us := self._steps.since_last_look_us():
+    def follow_the_clock(self) -> Instant:
+        """What it says. Looked at before any instant is noted down: those of before may belong to
+        another clock."""
+        now, by_us = self._steps.look()
+        if by_us:
             self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
             self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
             self._outbox.clock_was_set()
+        return now
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
@@ -124,8 +128,7 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return False
-        self.follow_the_clock()
-        memory, now = self._memory, self._clock.now()
+        memory, now = self._memory, self.follow_the_clock()
         usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
         if not await self._intend(flight, usage, now, starts=True):
             return False
@@ -153,8 +156,7 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return now
-        self.follow_the_clock()
-        now = self._clock.now()
+        now = self.follow_the_clock()
         usage = usages.spend_part(self._memory.usage, self._memory.policy, flight.ask, now)
         # Out of the list until the intent has passed: if the store fails now, the delivery is
         # one that nobody holds, and the outbox looks after those.
@@ -172,13 +174,12 @@ class Sender:
         await self._context.journal.write(
             lambda tx: lane_writes.break_off(tx, self._lease, delivery, part, now)
         )
-        queue = self._memory.agenda.queue_of(delivery.run_id)
-        if queue is not None:
-            queue.expect(min(delivery.scheduled_at, now))
+        self._memory.agenda.expect(delivery.run_id, min(delivery.scheduled_at, now))
 
     async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
-        if any(outcome.kind is not OutcomeKind.ACCEPTED for _, outcome, _ in self._landed):
+        landed = self._landed
+        if landed and any(outcome.kind is not OutcomeKind.ACCEPTED for _, outcome, _ in landed):
             # It came while this was prepared, and may ask for time: it is taken up first.
             self._outbox.stale = True
             return False
@@ -241,19 +242,28 @@ class Sender:
 
         A busy loop begins a call later than it was asked to. What counts is when it begins.
         """
-        self.follow_the_clock()
-        now = self._clock.now()
+        now = self.follow_the_clock()
         reason = self._forbidden(flight, now)
-        if reason is None:
-            memory = self._memory
-            flight.started_at = now
-            counted_at = now + self._context.lead.guard_us
-            memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
+        if reason is not None:
+            if begun is not None:
+                begun.set_result(None)
+            return outcomes.withdrawn(reason)
+        flight.started_at = now
+        count = partial(self._count, flight, self._clock.monotonic_us(), begun)
+        if flight.unreachable is not None:
+            count()
+            return flight.unreachable
+        return await telling_when_begun(self._driver.send(message), count)
+
+    def _count(self, flight: Flight, before_us: int, begun: asyncio.Future[None] | None) -> None:
+        """A call has begun by now, and counts from now on."""
+        memory, started_at = self._memory, flight.started_at
+        assert started_at is not None, "what has begun was started"
+        flight.started_at = begun_at = started_at + self._clock.monotonic_us() - before_us
+        counted_at = begun_at + self._context.lead.guard_us
+        memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
         if begun is not None:
             begun.set_result(None)
-        if reason is not None:
-            return outcomes.withdrawn(reason)
-        return flight.unreachable or await self._driver.send(message)
 
     def _forbidden(self, flight: Flight, now: Instant) -> str | None:
         """The lease and closing time, checked once more: the commit may have taken long."""
@@ -332,9 +342,8 @@ class Sender:
             flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)
             return
         del self._flights[flight.delivery.id]
-        queue = memory.agenda.queue_of(flight.delivery.run_id)
-        if queue is not None and settled.settlement.due_at is not None:
-            queue.expect(settled.settlement.due_at)
+        if settled.settlement.due_at is not None:
+            memory.agenda.expect(flight.delivery.run_id, settled.settlement.due_at)
 
     def _settled(self, flight: Flight, outcome: Outcome, at: Instant) -> Settled:
         return self._memory.settled(flight, outcome, self._driver.capabilities, at)
@@ -345,7 +354,9 @@ class Sender:
         if self._context.late.lives(key):
             await self._step_aside(flight)
             return None
-        answer = await self._desk.prepare(flight, key, self._memory.policy.timeout_us)
+        answer = self._desk.at_once(flight, key) or await self._desk.prepare(
+            flight, key, self._memory.policy.timeout_us
+        )
         if isinstance(answer, Outcome):
             await self._abandon(flight, answer)
             return None
@@ -361,9 +372,7 @@ class Sender:
         await self._context.journal.write(
             lane_writes.held(self._lease, partial(work, reason=NOT_ENDED))
         )
-        queue = self._memory.agenda.queue_of(delivery.run_id)
-        if queue is not None:
-            queue.expect(due_at)
+        self._memory.agenda.expect(delivery.run_id, due_at)
 
     async def _abandon(self, flight: Flight, outcome: Outcome) -> None:
         """A delivery that failed before its intent: moved on without a ledger row."""
@@ -384,8 +393,7 @@ class Sender:
             delivery=flight.delivery.id,
             reason=settled.settlement.reason,
         )
-        queue = memory.agenda.queue_of(flight.delivery.run_id)
-        if queue is not None and settled.settlement.due_at is not None:
-            queue.expect(settled.settlement.due_at)
+        if settled.settlement.due_at is not None:
+            memory.agenda.expect(flight.delivery.run_id, settled.settlement.due_at)
         if not settled.aftermath.empty:
             self._outbox.stale = True

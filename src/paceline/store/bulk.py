@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paceline.store.base import Cursor
 
-SIZES = (128, 64, 32, 16, 8, 4, 2, 1)
-"""Rows in one statement: few texts, so that the driver knows their plans, and few statements."""
+SIZES = (128, 64, 32, *range(16, 0, -1))
+"""Rows in one statement: few texts, so that the driver knows their plans, and few statements. A
+handful of lanes is one statement each time, and a statement costs about as much as three rows."""
+_FITTING = [next((size for size in SIZES if size <= left), 0) for left in range(SIZES[0] + 1)]
+"""The largest statement for so many rows."""
 
 
 class Bulk:
@@ -29,22 +32,22 @@ class Bulk:
 
     def run(self, cursor: Cursor, rows: Sequence[tuple[Any, ...]]) -> int:
         """Run it for all rows; how many rows of the table were changed."""
-        changed, done = 0, 0
-        for size in SIZES:
-            while len(rows) - done >= size:
-                values = tuple(chain.from_iterable(rows[done : done + size]))
-                changed += cursor.execute(self._texts[size], values).rowcount
-                done += size
+        changed, done, count = 0, 0, len(rows)
+        while done < count:
+            size = _FITTING[min(count - done, SIZES[0])]
+            values = tuple(chain.from_iterable(rows[done : done + size]))
+            changed += cursor.execute(self._texts[size], values).rowcount
+            done += size
         return changed
 
     def fetch(self, cursor: Cursor, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Run it for all rows; all that it answers."""
-        found, done = [], 0
-        for size in SIZES:
-            while len(rows) - done >= size:
-                values = tuple(chain.from_iterable(rows[done : done + size]))
-                found += cursor.execute(self._texts[size], values).fetchall()
-                done += size
+        found, done, count = [], 0, len(rows)
+        while done < count:
+            size = _FITTING[min(count - done, SIZES[0])]
+            values = tuple(chain.from_iterable(rows[done : done + size]))
+            found += cursor.execute(self._texts[size], values).fetchall()
+            done += size
         return found
 
 

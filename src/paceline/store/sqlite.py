@@ -83,7 +83,7 @@ class SqliteStore:
                 timeout=self._timeout_us / SECOND,
                 isolation_level=None,  # transactions are begun below, not guessed by the driver
                 check_same_thread=False,
-                cached_statements=256,
+                cached_statements=512,
             ),
             # Nor by SQLAlchemy: that costs more than a small transaction itself.
             isolation_level="AUTOCOMMIT",

@@ -1,0 +1,134 @@
+"""One group of the journal on its way into the store.
+
+As a whole; and where that fails in pieces, to find out whose fault it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core.errors import RowBusy, StoreConflict, StoreUnavailable
+from paceline.core.instants import SECOND
+from paceline.engine.ports import Clock, LaneUnit, Store, Together, Tx, Work
+
+REPLAY_US = 2 * SECOND
+"""How long those are looked for who wait for a row; whoever has had no turn by then failed too.
+
+With the longest wait for one lock before it (``lock_timeout``) it must fit between a renewal that
+falls due and the end of the lease that it renews.
+"""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    future: asyncio.Future[Any]
+    unit: LaneUnit | None = None
+    work: Work[Any] | None = None
+    alone: bool = False
+    together: Together[Any, Any] | None = None
+    one: Any = None
+    talk: int | None = None
+    hurried: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it holds besides lanes: those of two kinds would not hold it in one order."""
+        if self.together is not None:
+            return "together"
+        return "" if self.talk is None else "talk"
+
+
+def commit(store: Store, group: list[Entry], clock: Clock) -> list[Any]:
+    """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
+    return Commit(store, clock).answers(group)
+
+
+class Commit:
+    """One group on its way into the store, as a whole or in pieces.
+
+    Pieces are what finds the culprit of a failure. The time they may take is bounded once somebody
+    holds a row that one of them needs: the renewal of the lease waits behind all of them.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._away: Exception | None = None
+        self._busy: RowBusy | None = None
+        self._until_us = 0
+
+    def answers(self, group: list[Entry]) -> list[Any]:
+        failed = self._pointless()
+        if failed is None:
+            try:
+                return self._attempt(group)
+            except Exception as error:
+                failed = error
+                self._remember(error)
+        if len(group) == 1 or self._pointless() is not None:
+            return [failed] * len(group)
+        # Whoever waits for a row is found in few steps by halving, since each step takes a while.
+        size = (len(group) + 1) // 2 if isinstance(failed, RowBusy) else 1
+        pieces = [group[start : start + size] for start in range(0, len(group), size)]
+        return [answer for piece in pieces for answer in self.answers(piece)]
+
+    def _attempt(self, group: list[Entry], *, again: bool = True) -> list[Any]:
+        try:
+            with self._store.write() as tx:
+                if self._busy is not None:
+                    tx.hurry()
+                return apply(tx, group)
+        except StoreConflict:
+            # All of it was undone, and whoever was in the way has what it wanted.
+            if not again:
+                raise
+            return self._attempt(group, again=False)
+
+    def _remember(self, error: Exception) -> None:
+        if isinstance(error, RowBusy):
+            if self._busy is None:
+                self._busy = error
+                self._until_us = self._clock.monotonic_us() + REPLAY_US
+        elif is_away(error):
+            self._away = error
+
+    def _pointless(self) -> Exception | None:
+        """Why there is no sense in trying more: it would only wait longer."""
+        if self._away is not None:  # nobody's fault, and the same for all
+            return self._away
+        if self._busy is not None and self._clock.monotonic_us() >= self._until_us:
+            return self._busy
+        return None
+
+
+def is_away(error: Exception) -> bool:
+    """Whether it is nobody's fault, and the same for all: there is no sense in trying again."""
+    in_the_way = isinstance(error, RowBusy | StoreConflict)
+    return isinstance(error, StoreUnavailable) and not in_the_way
+
+
+def apply(tx: Tx, group: list[Entry]) -> list[Any]:
+    units = [entry.unit for entry in group if entry.unit is not None]
+    lanes = iter(tx.path.apply(units) if units else ())
+    shared = _done_together(tx, group)
+    answers: list[Any] = [None] * len(group)
+    # Conversations are held in one order by everybody, so that no two wait for each other.
+    for place in sorted(range(len(group)), key=lambda place: group[place].talk or 0):
+        entry = group[place]
+        if entry.work is not None:
+            answers[place] = entry.work(tx)
+        else:
+            answers[place] = next(lanes if entry.together is None else shared[entry.together])
+    return answers
+
+
+def _done_together(tx: Tx, group: list[Entry]) -> dict[Together[Any, Any], Iterator[Any]]:
+    """The answers to what is done for all who ask for it at once, in their order."""
+    asked: dict[Together[Any, Any], list[Any]] = {}
+    for entry in group:
+        if entry.together is not None:
+            asked.setdefault(entry.together, []).append(entry.one)
+    return {work: iter(work(tx, ones)) for work, ones in asked.items()}
