@@ -34,7 +34,8 @@ THREE_PARTS = (*TWO_PARTS, Part("text", "three"))
 def slow_heart(patch: pytest.MonkeyPatch) -> None:
     """Make long stories cheap: leases of hours, renewed every hour."""
     patch.setattr(leases, "LEASE_US", 6 * HOUR)
-    patch.setattr(station, "RENEW_EVERY_US", HOUR)
+    for pause in ("RENEW_EVERY_US", "LINGER_US"):
+        patch.setattr(leases, pause, HOUR)
     patch.setattr(station, "WATCH_EVERY_US", 6 * HOUR)
 
 

@@ -59,6 +59,9 @@ class TwoClocks:
     def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
         return LoopClock(self.at).alarm(at, ring)
 
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        return LoopClock(self.at).timer(us, ring)
+
     def pass_by(self, us: int) -> None:
         self.at += us
         self.us += us

@@ -10,6 +10,7 @@ from paceline.engine.ports import Driver, Media, Uploaded
 from paceline.providers.sandbox import SandboxDriver
 from paceline.providers.sandbox.effects import Effect
 from tests.engine.scenes import called, delivery, finish, gaps, in_state, intents, until
+from tests.engine.test_slow_commits import SlowRunner
 from tests.engine.world import World
 
 
@@ -64,6 +65,28 @@ def test_an_upload_survives_a_restart(world: World) -> None:
     world.play(script)
     assert len(uploads(world)) == 1
     assert world.counts_at_end == {"sent": 6}
+
+
+def test_who_has_lost_the_lane_while_it_looked_uploads_nothing(world: World) -> None:
+    """Its look is answered so late that another process has uploaded the file long ago."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"}, latency="2s")
+        world.campaign(3, parts=(picture(world),))
+        slow = world.process()
+        await until(world, lambda: world.read(lambda tx: tx.lanes.get(1).owner) is not None)
+        slow.journal._reader = slow.journal._writer = SlowRunner(world, MINUTE)
+        await world.wait(SECOND)
+        other = world.process("two")
+        await until(world, lambda: world.counts() == {"sent": 3})
+        slow.journal._reader = slow.journal._writer = SlowRunner(world, 0)
+        await world.wait(2 * MINUTE)
+        await slow.stop()
+        await other.stop()
+
+    world.play(script)
+    assert len(uploads(world)) == 1
+    assert world.counts_at_end == {"sent": 3}
 
 
 def test_an_expired_handle_is_replaced_before_it_lapses(calm: None, world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.states import RunState
 from paceline.engine.ports import Progress
-from paceline.engine.progress import is_news, tell_progress
+from paceline.engine.progress import Telling, is_news, tell_progress
 from tests.engine.scenes import events, finish
 from tests.engine.test_reminders import fresh, remind, runs_of
 from tests.engine.world import World
@@ -97,6 +97,34 @@ def test_two_that_look_at_once_tell_once(world: World) -> None:
         told = await tell_progress(process.journal, now) + await tell_progress(process.journal, now)
         assert told == 1
         await process.stop()
+
+    world.play(script)
+
+
+def test_a_slow_run_is_not_looked_at_every_minute(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        world.campaign(1_000)
+        process = world.process()
+        await world.wait(20 * SECOND)
+        await process.stop()
+        started_at, looked = world.clock.now() - 20 * SECOND, []
+        telling = Telling()
+
+        def look(minute: int) -> list[int]:
+            with counted() as asked:
+                news = world.read(lambda tx: telling.look(tx, started_at + minute * MINUTE))
+            # Whoever is left alone is among the values, not among the words.
+            assert len([statement for statement in asked if "counters" in statement]) == 1
+            if telling.looked:
+                looked.append(minute)
+            return news
+
+        assert not any(look(minute) for minute in range(1, 61)), "twenty of a thousand"
+        assert looked[:6] == [1, 2, 3, 5, 8, 12], "half as long again each time"
+        assert max(b - a for a, b in pairwise(looked)) == 10
+        look(0)
+        assert looked[-1] == 0, "by a clock that was set back"
 
     world.play(script)
 

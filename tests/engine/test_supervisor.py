@@ -10,6 +10,7 @@ import pytest
 from paceline.core.errors import SchemaMismatch, StoreError, StoreUnavailable
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine import lane as lanes
+from paceline.engine import taking
 from paceline.engine.chooser import Chooser
 from paceline.engine.commands import accounts
 from paceline.engine.crashes import Crash, CrashBook, OneTooMany, Restart
@@ -158,6 +159,7 @@ def test_a_store_that_is_away_when_a_lane_starts_is_no_crash(
             raise StoreUnavailable("not now")
         return take_snapshot(tx, account_id, now, known=known)
 
+    monkeypatch.setattr(taking, "FEW", 0)
     monkeypatch.setattr(lanes, "take_snapshot", look)
 
     async def script(world: World) -> None:

@@ -280,7 +280,7 @@ REMINDER_TWINS = (
     Twin(the_end_of_the_window_is_ignored, HOURS, SHORT, 2),
     Twin(a_window_is_read_by_another_clock, HOURS, SHORT, 2),
     Twin(runs_of_equal_rank_share, TURN, IN_TURN, 1),
-    Twin(whoever_closes_first_goes_first, TURN, OVERTAKEN, 1),
+    Twin(whoever_closes_first_goes_first, TURN, OVERTAKEN, 2),
     Twin(firings_are_given_minutes, TURN, MORNING, 1),
     Twin(whoever_is_asked_is_a_member, ASTRAY, MEMBERS, 1),
     Twin(what_was_begun_goes_on_from_another, ASTRAY, BANNED, 4, provokes=only("reassigns")),

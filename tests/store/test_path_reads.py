@@ -33,6 +33,8 @@ def test_due_deliveries_come_oldest_first_and_only_those(scene: Scene) -> None:
         assert [d.id for d in tx.path.due(account_id, run_id, T0 + 30, 2)] == [early, late]
         assert tx.path.due(account_id, run_id, T0 + 9, 10) == []
         assert tx.path.next_due_at(account_id, run_id) == T0 + 10
+        assert tx.path.next_due_at(account_id, run_id, T0 + 10) == T0 + 20
+        assert tx.path.next_due_at(account_id, run_id, T0 + 31) is None
         assert tx.path.next_due_at(other, 999_999) is None
 
 

@@ -35,13 +35,24 @@ def discreet(text: str, target: str, fields: Mapping[str, str]) -> str:
 def without(text: str, addresses: Iterable[str], names: Iterable[str], instead: str) -> str:
     """A text in which something else stands for these addresses, however they are spelled, and for
     these names as they are."""
-    spelled = [_spellings(address) for address in addresses if len(address) >= SHORTEST]
-    spelled += [f"(?-i:{re.escape(name)})" for name in names if len(name) >= SHORTEST]
+    told = [one for one in addresses if len(one) >= SHORTEST and _may_hold(text, one)]
+    spelled = [_spellings(address) for address in told]
+    spelled += [
+        f"(?-i:{re.escape(name)})" for name in names if len(name) >= SHORTEST and name in text
+    ]
     if not text or not spelled:
         return text
     # The longest first: a name may be the beginning of an address.
     found = "|".join(sorted(spelled, key=len, reverse=True))
     return re.sub(f"{_BEGINS}(?:{found}){_ENDS}", lambda _: instead, text, flags=re.IGNORECASE)
+
+
+def _may_hold(text: str, address: str) -> bool:
+    """Mostly nobody is named, and that is seen at once: to make a pattern of an address takes far
+    longer than to look for it."""
+    if not (text.isascii() and address.isascii()) or _NUMBER.fullmatch(address):
+        return True
+    return address.lower() in text.lower()
 
 
 def _spellings(address: str) -> str:

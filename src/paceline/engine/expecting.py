@@ -51,4 +51,4 @@ def expected_on(
 
 
 def _following(tx: Tx, run: Run, account_id: int) -> int:
-    return tx.runs.accounts(run.id).get(account_id, {}).get(DeliveryState.PLANNED, 0)
+    return tx.runs.counts(run.id, account_id)[DeliveryState.PLANNED]

@@ -11,7 +11,6 @@ account has to be open to hear what comes.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Literal
 
@@ -26,10 +25,11 @@ from paceline.engine import lane_writes, recovery
 from paceline.engine.chooser import Chooser, earlier
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
-from paceline.engine.memory import LaneMemory, Snapshot, take_snapshot
+from paceline.engine.memory import LaneMemory, Snapshot, read_ahead, take_snapshot
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Account, LaneRow, Lease
 from paceline.engine.sender import Sender
+from paceline.engine.wakeup import Wakeup
 
 LaneEnd = Literal["parked", "stopped", "lost"]
 
@@ -56,9 +56,13 @@ class Lane:
         driver: LazyDriver,
         rng: Chance,
         stays: Callable[[Account], bool] = lambda account: False,
+        *,
+        snapshot: Snapshot | None = None,
     ) -> None:
-        """``stays``: whether an account is open at all times, so that its lane is not parked."""
+        """``stays``: whether an account is open at all times, so that its lane is not parked.
+        ``snapshot`` was taken along with the lane; without it the lane looks by itself."""
         self._stays = stays
+        self._given = snapshot
         self._context = context
         self._journal = context.journal
         self._clock = context.clock
@@ -70,7 +74,7 @@ class Lane:
         self._outbox: Outbox
         self._sender: Sender | None = None
         self._chooser: Chooser
-        self._signal = asyncio.Event()
+        self._signal = Wakeup()
         self._touched = False
         self._stopping = False
         self._refused_parks = 0
@@ -107,7 +111,10 @@ class Lane:
             while True:
                 self._signal.clear()
                 self.stepped_us = self._clock.monotonic_us()
-                wake_at = await self._step_or_wait_for_store(sender)
+                try:
+                    wake_at = await self._step(sender)
+                except StoreUnavailable as error:
+                    wake_at = self._after_failure(error)
                 if isinstance(wake_at, str):
                     return wake_at
                 await self._wait(wake_at)
@@ -131,7 +138,7 @@ class Lane:
                 await self._wait(None)
 
     async def _begin(self) -> Sender:
-        snapshot = await self._snapshot(begins=True)
+        snapshot, self._given = self._given or await self._snapshot(begins=True), None
         self._memory = LaneMemory(snapshot, self._journal, self._context.claims)
         self._timeout_us = snapshot.policy.timeout_us
         self._outbox = Outbox(self._context, self._memory, self._lease)
@@ -172,22 +179,19 @@ class Lane:
                 alarm.cancel()
             self.waiting = False
 
-    async def _step_or_wait_for_store(self, sender: Sender) -> Instant | LaneEnd | None:
-        try:
-            return await self._step(sender)
-        except StoreUnavailable as error:
-            # Keep every outcome, send nothing, and try again until the database is back.
-            self._outbox.doubt()
-            log.warning("store unavailable, waiting", account=self._name, error=str(error))
-            return self._clock.now() + STORE_RETRY_US
+    def _after_failure(self, error: StoreUnavailable) -> Instant:
+        """Keep every outcome, send nothing, and try again until the database is back."""
+        self._outbox.doubt()
+        log.warning("store unavailable, waiting", account=self._name, error=str(error))
+        return self._clock.now() + STORE_RETRY_US
 
     async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
         """Do the next thing; answer when to come back, or how the lane ended."""
-        sender.follow_the_clock()
+        now = sender.follow_the_clock()
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
-        now = self._clock.now()
+            now = self._clock.now()
         if self._touched or self._outbox.stale or now >= self._memory.recount_at:
             await self._refresh(sender)
             now = self._clock.now()
@@ -235,7 +239,7 @@ class Lane:
         now, account_id = self._clock.now(), self._lease.account_id
         known = None if begins else self._memory.usage
         snapshot = await self._journal.read(
-            lambda tx: take_snapshot(tx, account_id, now, known=known)
+            lambda tx: read_ahead(tx, take_snapshot(tx, account_id, now, known=known))
         )
         row = snapshot.row
         if (row.generation, row.owner) != (self._lease.generation, self._lease.process_id):

@@ -31,6 +31,8 @@ row for ``lock_timeout`` and is replayed for ``REPLAY_US``; both together are le
 between the instant a renewal falls due and the end of the lease, so nobody takes our lanes
 meanwhile. Should it take longer all the same, nothing is sent, and nothing is lost but time.
 """
+LINGER_US = LEASE_US - UNSAFE_TAIL_US
+"""How long a short lease is left alone by whoever owns nothing any more."""
 
 log = structlog.get_logger("paceline.lease")
 
@@ -46,6 +48,9 @@ class ProcessLease:
         self._safe_until_us = 0
         self._safe_until_at: Instant = 0
         self._alive_until_us = 0
+        self._asked_us = 0
+        self._long = False
+        """Whether it was renewed last as that of a process that owns nothing."""
         self.term = 0
         """Counts how often the lease was renewed after it may have run out. In between others may
         have taken every lane, so what was intended in one term is not sent in another."""
@@ -71,6 +76,15 @@ class ProcessLease:
         """Whether the fleet takes this process for alive, though it may have to renew to send."""
         return self.joined and self._clock.monotonic_us() < self._alive_until_us
 
+    def renew_in_us(self, *, busy: bool) -> int:
+        """How long to wait with the next renewal, counted from the last, even if that has failed.
+
+        Whoever has just given back its last lane may take another in a moment, and that renews the
+        lease as well: it is left alone until it would run out, and only then made a long one.
+        """
+        every_us = RENEW_EVERY_US if busy else IDLE_RENEW_EVERY_US if self._long else LINGER_US
+        return max(0, self._asked_us + every_us - self._clock.monotonic_us())
+
     def ask(self) -> tuple[int, Instant]:
         """To be noted before a renewal is asked for, and given to ``extend`` after it."""
         return self._clock.monotonic_us(), self._clock.now()
@@ -84,13 +98,14 @@ class ProcessLease:
 
     async def renew(self) -> None:
         """Renew once. A database that is away lets the lease run out: that is what it is for."""
-        if self._process_id is None:  # it has just left
-            return
         asked = self.ask()
+        self._asked_us = asked[0]
         process_id = self._process_id
+        if process_id is None:  # it has just left
+            return
         try:
-            until_at = await self._journal.write(
-                lambda tx: tx.processes.renew(process_id, LEASE_US, IDLE_LEASE_US),
+            until_at, now = await self._journal.write(
+                lambda tx: (tx.processes.renew(process_id, LEASE_US, IDLE_LEASE_US), tx.now),
                 alone=True,
                 first=True,
             )
@@ -106,6 +121,7 @@ class ProcessLease:
             await self.join()
             return
         self.extend(asked)
+        self._long = until_at - now > LEASE_US
 
     async def leave(self) -> None:
         process_id = self.process_id
@@ -119,6 +135,8 @@ class ProcessLease:
         if not self.safe():
             self.term += 1
         asked_us, asked_at = asked
+        self._asked_us = max(self._asked_us, asked_us)
+        self._long = False
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
         self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US
         self._alive_until_us = asked_us + IDLE_LEASE_US

@@ -11,9 +11,11 @@ from functools import partial
 
 import structlog
 
+from paceline.core.errors import LeaseLost
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.drivers import within_time
+from paceline.engine.leases import ProcessLease
 from paceline.engine.ports import Account, Clock, Driver, Journal, Media, Tx, Upload, Uploaded
 
 log = structlog.get_logger("paceline.media")
@@ -36,8 +38,16 @@ class _Loaded:
 class Handles:
     """The handles of one account, for as long as its lane runs."""
 
-    def __init__(self, account: Account, driver: Driver, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self,
+        account: Account,
+        driver: Driver,
+        journal: Journal,
+        clock: Clock,
+        lease: ProcessLease,
+    ) -> None:
         self._account = account
+        self._lease = lease
         self._driver = driver
         self._journal = journal
         self._clock = clock
@@ -97,12 +107,17 @@ class Handles:
     async def ensure(self, media_id: str, timeout_us: int) -> str | Outcome:
         """The handle, uploading if need be; an outcome if the provider refused the upload."""
         await self.clean_up()
-        stored = await self._journal.read(lambda tx: tx.media.upload_of(self._account.id, media_id))
-        if stored is not None and _good(stored, self._clock.now()):
+        # Both in one look: while the file was read in a second one, whoever has taken the lane from
+        # us meanwhile had uploaded it.
+        term = self._lease.term
+        stored = await self._journal.read(lambda tx: self._stored(tx, media_id))
+        if isinstance(stored, Upload):
             self._known[media_id] = stored
             return stored.handle
-        loaded = await self._journal.read(lambda tx: _load(tx, media_id))
-        answer = await self._upload(loaded, timeout_us)
+        if not self._lease.safe() or self._lease.term != term:
+            # The look took so long that somebody else may have uploaded it meanwhile.
+            raise LeaseLost("the lease had run out while a file was looked for")
+        answer = await self._upload(stored, timeout_us)
         if not isinstance(answer, Uploaded):
             return answer
         upload = Upload(
@@ -112,6 +127,12 @@ class Handles:
         self._known[media_id] = upload
         self.made += 1
         return upload.handle
+
+    def _stored(self, tx: Tx, media_id: str) -> Upload | _Loaded:
+        """An upload that is still good, or else the file itself."""
+        stored = tx.media.upload_of(self._account.id, media_id)
+        good = stored is not None and _good(stored, self._clock.now())
+        return stored if stored is not None and good else _load(tx, media_id)
 
     async def _upload(self, loaded: _Loaded, timeout_us: int) -> Uploaded | Outcome:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from paceline.core.policy import Policy
 from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda
+from paceline.engine.agenda import Agenda, Page, RunQueue
 from paceline.engine.pooling import Claims
 from paceline.engine.ports import (
     Account,
@@ -64,6 +64,9 @@ class Snapshot:
     it to be ours, so that a start is one visit to the store."""
     begun: frozenset[int] = frozenset()
     """The firings of which something was sent from here, where there are several."""
+    pages: Mapping[int, Page] = field(default_factory=dict)
+    """What is due of its run, where it is only one: a lane that is woken for one message reads that
+    in the same breath, and not a moment later in a visit of its own."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
@@ -162,6 +165,17 @@ def take_snapshot(tx: Tx, account_id: int, now: Instant, *, known: Usage | None 
     )
 
 
+def read_ahead(tx: Tx, snapshot: Snapshot) -> Snapshot:
+    """The same with what is due, where there is no choice of runs. What is stranded is put right
+    first, and then there may be more; of what is nobody's a lane takes only one, at the last."""
+    restored = snapshot.restored
+    if len(restored.runs) != 1 or restored.runs[0].pooled or snapshot.stranded:
+        return snapshot
+    (run,) = restored.runs
+    queue = RunQueue(run, restored.account.id, snapshot.policy, None)
+    return replace(snapshot, pages={run.id: queue.look(tx, snapshot.now)})
+
+
 def _last_calls(
     tx: Tx, restored: Restored, policy: Policy, known: Usage | None, now: Instant
 ) -> tuple[Instant | None, Instant | None]:
@@ -233,6 +247,7 @@ class LaneMemory:
             served,
             self._claims,
             begun=snapshot.begun,
+            pages=snapshot.pages if self.nobody_new(snapshot.now) is None else {},
         )
 
     def settled(

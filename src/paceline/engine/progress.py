@@ -2,11 +2,13 @@
 
 Whoever keeps the house looks once a minute, compares the counters with what was told last, and
 tells what is worth telling. A run of a million messages is told of twenty times, and one that is
-over within a minute not at all: its end is told anyway.
+over within a minute not at all: its end is told anyway. To add up the counters of thousands of
+accounts takes a while, so a slow run is not looked at every time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from paceline.core.instants import MINUTE, Instant
@@ -16,6 +18,8 @@ from paceline.engine.ports import Journal, Progress, Tx
 STEP = 20
 """Told again when it has come a twentieth of itself further."""
 AT_MOST_EVERY_US = MINUTE
+AT_LEAST_EVERY_US = 10 * MINUTE
+"""How long a run is left alone at most, however slow it is."""
 
 
 def is_news(now_is: Progress, now: Instant) -> bool:
@@ -29,10 +33,39 @@ def is_news(now_is: Progress, now: Instant) -> bool:
     return abs(now_is.done - now_is.told_done) * STEP >= now_is.total
 
 
+class Telling:
+    """Finds out of which runs there is news, and remembers which need not be looked at yet.
+
+    A run of which nothing was told for an hour is looked at again in a few minutes: its news come
+    later by a fraction of what they took anyway.
+    """
+
+    def __init__(self) -> None:
+        self._again_at: dict[int, Instant] = {}
+        self._looked_at: Instant = 0
+        self.looked = 0
+        """At how many runs, the last time."""
+
+    def look(self, tx: Tx, now: Instant) -> list[int]:
+        if now < self._looked_at:  # by a clock that was set back since
+            self._again_at.clear()
+        self._looked_at = now
+        self._again_at = {run_id: at for run_id, at in self._again_at.items() if at > now}
+        found = tx.events.progress(but=self._again_at)
+        self.looked = len(found)
+        for now_is in found:
+            wait_us = min((now - now_is.told_at) // 2, AT_LEAST_EVERY_US)
+            if wait_us > 0 and not is_news(now_is, now):
+                self._again_at[now_is.run_id] = now + wait_us
+        return [now_is.run_id for now_is in found if is_news(now_is, now)]
+
+
 async def tell_progress(journal: Journal, now: Instant) -> int:
     """Tell of every run of which there is news; of how many."""
-    found = await journal.read(lambda tx: tx.events.progress())
-    news = [now_is.run_id for now_is in found if is_news(now_is, now)]
+    return await tell(journal, await journal.read(lambda tx: Telling().look(tx, now)), now)
+
+
+async def tell(journal: Journal, news: Sequence[int], now: Instant) -> int:
     # Alone: in a group, whoever comes after us might wait for those who wait for the run.
     told = [
         await journal.write(partial(_tell, run_id=run_id, now=now), alone=True) for run_id in news

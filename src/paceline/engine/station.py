@@ -22,12 +22,7 @@ from paceline.engine.bell import Bell, Rings
 from paceline.engine.clock import ClockSteps
 from paceline.engine.hearing import listening, wake
 from paceline.engine.housekeeping import Housekeeping
-from paceline.engine.leases import (
-    IDLE_RENEW_EVERY_US,
-    LEASE_US,
-    RENEW_EVERY_US,
-    ProcessLease,
-)
+from paceline.engine.leases import LEASE_US, ProcessLease
 from paceline.engine.ports import Clock, Journal, LaneRow, Providers, Tx, Work
 from paceline.engine.taking import Taking
 
@@ -190,12 +185,12 @@ class Station(ABC):
         ]
 
     async def _until_renewal(self) -> None:
-        """Not long, unless nothing is ours; the first lane that is taken ends a long rest."""
-        if not self._held:
+        """Not long, unless nothing is ours; the first lane that is taken ends a long rest. Whoever
+        takes lanes renews the lease with them, and need not do so again at once."""
+        await self._clock.sleep(0)
+        while (left_us := self._lease.renew_in_us(busy=bool(self._held))) > 0:
             self._took.clear()
-            await self._wait(IDLE_RENEW_EVERY_US, self._took)
-        if self._held:
-            await self._clock.sleep(RENEW_EVERY_US)
+            await self._wait(left_us, self._took)
 
     async def _every(
         self, rest: Callable[[], Awaitable[None]], act: Callable[[], Awaitable[None]]
@@ -219,8 +214,7 @@ class Station(ABC):
             self._clock_was_set()
 
     async def _wait(self, wait_us: int, signal: asyncio.Event) -> None:
-        timer = asyncio.ensure_future(self._clock.sleep(wait_us))
-        timer.add_done_callback(lambda done: None if done.cancelled() else signal.set())
+        timer = self._clock.timer(wait_us, signal.set)
         try:
             await signal.wait()
         finally:

@@ -36,12 +36,14 @@ from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.hearing import Hearing, listens
 from paceline.engine.lane import Lane
 from paceline.engine.lane_names import lane_name
+from paceline.engine.memory import Snapshot
 from paceline.engine.naming import seals_of
 from paceline.engine.observe import Observer
 from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers
 from paceline.engine.running import Running
 from paceline.engine.starts import FIRE_CONCURRENCY, Starts
 from paceline.engine.station import Station, StationOptions
+from paceline.engine.taking import Taken
 from paceline.engine.unsubscribing import ensure_links
 
 log = structlog.get_logger("paceline.supervisor")
@@ -145,25 +147,32 @@ class Supervisor(Station):
             room = min(self._options.max_lanes - len(self._running), taking.TAKE_AT_ONCE)
             if room <= 0:
                 return
-            for row, account in await self._taking.take(free[:room]):
-                await self._start_or_suspend(row, account)
+            for taken in await self._taking.take_up(free[:room], self._clock.now()):
+                await self._start_or_suspend(taken)
             del free[:room]
 
-    async def _start_or_suspend(self, row: LaneRow, account: Account) -> None:
+    async def _start_or_suspend(self, taken: Taken) -> None:
+        row, account = taken.row, taken.account
         try:
-            self._start(row, account)
+            self._start(row, account, taken.snapshot)
         except NotFoundError as error:  # a driver that this installation does not have
             reason = str(error)
             lease = Lease(account.id, self._lease.process_id, row.generation)
             await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
 
-    def _start(self, row: LaneRow, account: Account) -> None:
+    def _start(self, row: LaneRow, account: Account, snapshot: Snapshot | None) -> None:
         # Seeded by what identifies this start, so that a simulated world draws the same gaps
         # whatever order its lanes are started in.
         rng = Draws(f"{self._seed}/{account.id}/{row.generation}")
         driver = LazyDriver(self._providers, account)
         lane = Lane(
-            self._context, row, account.name, driver, rng, partial(listens, self._providers)
+            self._context,
+            row,
+            account.name,
+            driver,
+            rng,
+            partial(listens, self._providers),
+            snapshot=snapshot,
         )
         lease = Lease(account.id, self._lease.process_id, row.generation)
         looking_after = self._look_after(lane, driver, lease, account)
@@ -233,6 +242,8 @@ class Supervisor(Station):
 
     async def _close(self, driver: LazyDriver, account: Account) -> None:
         """Let go of the account at the provider. That this fails does not make the lane fail."""
+        if not driver.is_open:
+            return
         try:
             await within_time(driver.close(), CLOSE_WITHIN_US)
         except Exception as error:

@@ -6,13 +6,30 @@ Which lanes are due, and what becomes of one that was taken, is the supervisor's
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple, TypeVar
 
-from paceline.core.errors import StoreError
+from paceline.core.errors import PacelineError, StoreError
+from paceline.core.instants import Instant
 from paceline.engine.leases import ProcessLease, make_busy
-from paceline.engine.ports import Account, Journal, LaneRow, Lease, Tx
+from paceline.engine.memory import Snapshot, read_ahead, take_snapshot
+from paceline.engine.ports import Account, Journal, LaneRow, Lease, Tx, Work
+
+T = TypeVar("T")
 
 TAKE_AT_ONCE = 500
 """Lanes taken in one transaction: enough to be quick, and short enough to let others write."""
+FEW = 8
+"""So few lanes are looked at in the transaction that takes them, which spares each a visit of its
+own; for more of them others would have to wait before they can write."""
+
+
+class Taken(NamedTuple):
+    """A lane that is ours now."""
+
+    row: LaneRow
+    account: Account
+    snapshot: Snapshot | None
+    """How it stood when it was taken, if anybody has looked."""
 
 
 class Taking:
@@ -25,9 +42,18 @@ class Taking:
 
     async def take(self, account_ids: list[int]) -> list[tuple[LaneRow, Account]]:
         """Take those that are free. An idle process's lease becomes that of a busy one."""
-        process_id, asked = self._lease.process_id, self._lease.ask()
+        process_id = self._lease.process_id
+        return await self._take(account_ids, lambda tx: take(tx, account_ids, process_id))
+
+    async def take_up(self, account_ids: list[int], now: Instant) -> list[Taken]:
+        """The same for whoever runs them right away."""
+        process_id = self._lease.process_id
+        return await self._take(account_ids, lambda tx: take_up(tx, account_ids, process_id, now))
+
+    async def _take(self, account_ids: list[int], work: Work[list[T]]) -> list[T]:
+        asked = self._lease.ask()
         try:
-            taken = await self._journal.write(lambda tx: take(tx, account_ids, process_id))
+            taken = await self._journal.write(work)
         except StoreError:
             # Perhaps they are ours now and only the answer was lost.
             self._unsure.update(account_ids)
@@ -56,6 +82,27 @@ def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow,
         make_busy(tx, process_id)
     accounts = tx.accounts.several([row.account_id for row in rows])
     return [(row, accounts[row.account_id]) for row in rows]
+
+
+def take_up(tx: Tx, account_ids: list[int], process_id: int, now: Instant) -> list[Taken]:
+    """The same with what a lane has to know, where they are few."""
+    taken = take(tx, account_ids, process_id)
+    few = len(taken) <= FEW
+    return [
+        Taken(row, account, _first_look(tx, row.account_id, now) if few else None)
+        for row, account in taken
+    ]
+
+
+def _first_look(tx: Tx, account_id: int, now: Instant) -> Snapshot | None:
+    try:
+        return read_ahead(tx, take_snapshot(tx, account_id, now))
+    except StoreError:
+        raise
+    except (PacelineError, ValueError, LookupError, TypeError):
+        # Something is wrong with this account only. Its lane looks by itself, fails by itself, and
+        # that is told of; the others are taken all the same.
+        return None
 
 
 def let_go(tx: Tx, account_ids: list[int], process_id: int) -> None:

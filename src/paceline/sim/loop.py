@@ -37,6 +37,8 @@ LONGEST_JUMP_US = DAY
 CANCELLED_AT_LEAST = 100
 """Timers that were called off stay in the heap until they are many, and more than the others."""
 _MOST_NAMES = 20
+ROOM_AT_FIRST = 64
+"""Tasks of one owner before those that have ended are dropped."""
 
 
 class Deadlock(RuntimeError):
@@ -66,7 +68,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._births = count(1)
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._called_off = 0
-        self._born: dict[object, weakref.WeakKeyDictionary[asyncio.Task[Any], int]] = {}
+        self._born: dict[object, _Offspring] = {}
         """By owner, because a crash asks for those of one among a dozen that are long gone."""
         still = _Stillness()
         super().__init__(still)
@@ -83,6 +85,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """The virtual instant."""
         return self.start_at + self.now_us
 
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self._at(self.now_us + round(delay * SECOND), callback, args, context)
+
     def call_at(
         self,
         when: float,
@@ -90,9 +111,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        when_us = round(when * SECOND)
+        return self._at(round(when * SECOND), callback, args, context)
+
+    def _at(
+        self, when_us: int, callback: Any, args: Any, context: Context | None
+    ) -> asyncio.TimerHandle:
         if when_us > LONGEST_US:
-            raise OverflowError(f"{when} s lies beyond the end of virtual time")
+            raise OverflowError(f"{when_us} us lies beyond the end of virtual time")
         timer = asyncio.TimerHandle(when_us / SECOND, callback, args, self, context)
         heappush(self._timers, (when_us, next(self._order), timer))
         return timer
@@ -107,22 +132,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         """One turn: let time pass if nothing is ready, then run whatever is."""
-        while self._timers and self._timers[0][2].cancelled():
-            heappop(self._timers)
-        wait_us: int | None = None
-        if self._ready or self._stopping:
-            wait_us = 0
-        elif self._timers:
-            wait_us = min(max(0, self._timers[0][0] - self.now_us), LONGEST_JUMP_US)
-        self._jump(wait_us)
-        while self._timers and self._timers[0][0] <= self.now_us:
-            timer = heappop(self._timers)[2]
-            if not timer.cancelled():
-                self._ready.append(timer)
+        ready, timers = self._ready, self._timers
+        if ready or self._stopping:
+            self._jump(0)
+        else:
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            self._jump(min(max(0, timers[0][0] - self.now_us), LONGEST_JUMP_US) if timers else None)
+        timers = self._timers  # whoever looked on between two turns may have called many off
+        while timers and timers[0][0] <= self.now_us:
+            timer = heappop(timers)[2]
+            if not timer._cancelled:
+                ready.append(timer)
         # What becomes ready meanwhile has its turn in the next one.
-        for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
-            if not handle.cancelled():
+        popleft = ready.popleft
+        for _ in range(len(ready)):
+            handle = popleft()
+            if not handle._cancelled:
                 handle._run()
 
     def run_in_executor(
@@ -134,13 +160,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def unfinished(self, owner: object = None) -> list[asyncio.Task[Any]]:
         """The tasks that are not done, oldest first; all of them, or those of one owner."""
         found = [
-            (number, task)
+            pair
             for whose, born in self._born.items()
             if owner is None or whose is owner
-            for task, number in born.items()
-            if not task.done()
+            for pair in born.unfinished()
         ]
-        for gone in [whose for whose, born in self._born.items() if not born]:
+        for gone in [whose for whose, born in self._born.items() if not born.unfinished()]:
             del self._born[gone]
         return [task for _, task in sorted(found, key=lambda pair: pair[0])]
 
@@ -192,9 +217,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
         born = self._born.get(owner)
         if born is None:
-            born = self._born[owner] = weakref.WeakKeyDictionary()
-        born[task] = number
+            born = self._born[owner] = _Offspring()
+        born.add(number, task)
         return task
+
+
+class _Offspring:
+    """Somebody's tasks and their numbers. They are held weakly, as by every loop: one that nobody
+    else holds may vanish here as well."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[int, weakref.ref[asyncio.Task[Any]]]] = []
+        self._room = ROOM_AT_FIRST
+
+    def add(self, number: int, task: asyncio.Task[Any]) -> None:
+        if len(self._all) >= self._room:
+            self._all = [(number, weakref.ref(task)) for number, task in self.unfinished()]
+            self._room = max(ROOM_AT_FIRST, 2 * len(self._all))
+        self._all.append((number, weakref.ref(task)))
+
+    def unfinished(self) -> list[tuple[int, asyncio.Task[Any]]]:
+        held = ((number, ref()) for number, ref in self._all)
+        return [(number, task) for number, task in held if task is not None and not task.done()]
 
 
 class VirtualClock(LoopClock):

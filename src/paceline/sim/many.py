@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from paceline.interpreter import tune_interpreter
 from paceline.sim.simulation import Verdict, simulate
 from paceline.sim.weather import Faults
 
@@ -114,6 +115,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 def _begin() -> None:
     """In a worker: an interrupt is the parent's affair, and nobody reads a log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tune_interpreter()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 

@@ -268,6 +268,10 @@ class Process:
             if self.alive:
                 self.around.trace.note(self.name, "goes on")
 
+    @property
+    def hindered(self) -> bool:
+        return self._moving is not None or not self.alive
+
     async def pass_gate(self) -> None:
         """Where a process that stands still waits, and a dead one ends."""
         while self._moving is not None and self.alive:
@@ -340,7 +344,8 @@ class PortRunner:
 
     async def run(self, function: Callable[[], T]) -> T:
         process, weather = self._process, self._process.around.weather
-        await process.pass_gate()
+        if process.hindered:
+            await process.pass_gate()
         before_us = weather.store_takes_us()
         if before_us:
             await asyncio.sleep(before_us / SECOND)
@@ -356,7 +361,8 @@ class PortRunner:
         after_us = weather.store_takes_us()
         if after_us:
             await asyncio.sleep(after_us / SECOND)
-        await process.pass_gate()
+        if process.hindered:
+            await process.pass_gate()
         return result
 
     async def _struck(self, fate: Commit, function: Callable[[], T]) -> T:

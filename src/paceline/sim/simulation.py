@@ -133,7 +133,7 @@ async def _perform(stage: Stage) -> None:
         stage.start(f"process-{number}")
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    loop.at_turn = lambda turn: _strike(stage)
+    loop.at_turn = _lightning(stage)
     keepers = [
         asyncio.ensure_future(_keep_running(stage, name)) for name in sorted(stage.processes)
     ]
@@ -166,13 +166,18 @@ def _troubles(stage: Stage) -> Iterator[Coroutine[Any, Any, None]]:
         yield _give_orders(stage)
 
 
-def _strike(stage: Stage) -> None:
+def _lightning(stage: Stage) -> Callable[[int], None] | None:
     """Between two turns of the loop somebody may die, wherever it waits."""
     weather = stage.around.weather
-    if weather.crashes_now():
-        alive = [process for process in stage.processes.values() if process.alive]
-        if alive:
+    strikes = weather.strikes()
+    if strikes is None:
+        return None
+
+    def strike(_: int) -> None:
+        if strikes() and (alive := [one for one in stage.processes.values() if one.alive]):
             weather.choose(alive).crash("while it waited")
+
+    return strike
 
 
 async def _keep_running(stage: Stage, name: str) -> None:

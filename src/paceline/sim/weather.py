@@ -7,6 +7,7 @@ Only the drawing of lots is done here. What a crash or a lost answer does is tol
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Literal, get_args
@@ -243,6 +244,8 @@ class Weather:
     def __init__(self, climate: Climate, rng: random.Random) -> None:
         self.climate = climate
         self._rng = rng
+        # Commits are the most frequent thing there is. Sums of floats are not exact.
+        self._any_commit = sum(chance for _, chance in climate.commits) + 1e-9
 
     def clear_up(self) -> None:
         self.climate = CLIMATES["none"]
@@ -252,7 +255,7 @@ class Weather:
         return self.climate is CLIMATES["none"]
 
     def commit(self) -> Commit:
-        return self._drawn(self.climate.commits, Commit.WELL)
+        return self._drawn(self.climate.commits, Commit.WELL, self._any_commit)
 
     def call(self) -> Call:
         return self._drawn(self.climate.calls, Call.WELL)
@@ -275,9 +278,11 @@ class Weather:
             return 0, True
         return self.up_to(self.climate.login_us), self._rng.random() < 0.5
 
-    def crashes_now(self) -> bool:
-        chance = self.climate.crash_per_turn
-        return chance > 0 and self._rng.random() < chance
+    def strikes(self) -> Callable[[], bool] | None:
+        """Whether somebody dies just now, asked once in every turn of the loop: there are hundreds
+        of thousands, so nothing is looked up that stays the same until the weather clears up."""
+        chance, draw = self.climate.crash_per_turn, self._rng.random
+        return (lambda: draw() < chance) if chance > 0 else None
 
     def store_takes_us(self) -> int:
         """How long the store takes; mostly no time at all, so that others get no turn between."""
@@ -296,10 +301,13 @@ class Weather:
     def choose(self, among: list[Any]) -> Any:
         return self._rng.choice(among)
 
-    def _drawn(self, chances: tuple[tuple[Any, float], ...], well: Any) -> Any:
+    def _drawn(self, chances: tuple[tuple[Any, float], ...], well: Any, likely: float = 1.0) -> Any:
+        """``likely`` is no less than all chances together."""
         if not chances:
             return well
         draw = self._rng.random()
+        if draw > likely:
+            return well
         for fate, chance in chances:
             draw -= chance
             if draw < 0:

@@ -79,7 +79,7 @@ class Accounts(Subject):
         return self.get(account_id)
 
     def get(self, account_id: int) -> Account:
-        row = _GET.run(self._context, account_id=account_id).fetchone()
+        row = ONE.run(self._context, account_id=account_id).fetchone()
         return rows.account(rows.found(row, "account", account_id))
 
     def several(self, account_ids: Sequence[int]) -> dict[int, Account]:
@@ -99,6 +99,9 @@ class Accounts(Subject):
         if not with_removed:
             statement = statement.where(accounts.c.removed_at.is_(None))
         return [rows.account(row) for row in self._connection.execute(statement)]
+
+    def providers(self) -> set[str]:
+        return {row[0] for row in _PROVIDERS.run(self._context).fetchall()}
 
     def update(self, account_id: int, **changes: Any) -> None:
         unknown = changes.keys() - CHANGEABLE
@@ -165,10 +168,13 @@ def select_accounts(*more: Any) -> Select[Any]:
     )
 
 
-_GET = Prepared(lambda _: select_accounts().where(accounts.c.id == bindparam("account_id")))
+ONE = Prepared(lambda _: select_accounts().where(accounts.c.id == bindparam("account_id")))
 SEVERAL = Prepared(
     lambda on_postgresql: select_accounts().where(
         among(accounts.c.id, "wanted", on_postgresql=on_postgresql)
     )
+)
+_PROVIDERS = Prepared(
+    lambda _: select(accounts.c.provider).where(accounts.c.removed_at.is_(None)).distinct()
 )
 _BODY = Prepared(lambda _: select(policies.c.body).where(policies.c.id == bindparam("policy_id")))

@@ -152,7 +152,7 @@ class Runs(Subject):
         return self.get(run.id)
 
     def get(self, run_id: int) -> Run:
-        row = self._connection.execute(select_runs().where(runs.c.id == run_id)).first()
+        row = _ONE.run(self._context, run_id=run_id).fetchone()
         return rows.run(rows.found(row, "run", run_id))
 
     def of_campaign(self, campaign_id: int, states: Collection[RunState] = ()) -> list_of[Run]:
@@ -208,13 +208,12 @@ class Runs(Subject):
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(values))
         return state
 
-    def counts(self, run_id: int) -> dict[DeliveryState, int]:
-        statement = (
-            select(counters.c.state, func.sum(counters.c.n))
-            .where(counters.c.run_id == run_id)
-            .group_by(counters.c.state)
-        )
-        return _every_state({state: int(n) for state, n in self._connection.execute(statement)})
+    def counts(self, run_id: int, account_id: int | None = None) -> dict[DeliveryState, int]:
+        if account_id is None:
+            found = _COUNTS.run(self._context, run_id=run_id).fetchall()
+        else:
+            found = _COUNTS_ON.run(self._context, run_id=run_id, account_id=account_id).fetchall()
+        return _every_state({state: int(n) for state, n in found})
 
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]:
         statement = (
@@ -285,6 +284,19 @@ def _idle(_: bool) -> Select[Any]:
 
 
 _IDLE = Prepared(_idle)
+_ONE = Prepared(lambda _: select_runs().where(runs.c.id == bindparam("run_id")))
+_COUNTS = Prepared(
+    lambda _: (
+        select(counters.c.state, func.sum(counters.c.n))
+        .where(counters.c.run_id == bindparam("run_id"))
+        .group_by(counters.c.state)
+    )
+)
+_COUNTS_ON = Prepared(
+    lambda _: select(counters.c.state, counters.c.n).where(
+        counters.c.account_id == bindparam("account_id"), counters.c.run_id == bindparam("run_id")
+    )
+)
 _UNDER_WAY = (RunState.WAITING, RunState.RUNNING, RunState.PAUSED)
 _OVERDUE = Prepared(
     lambda _: (

@@ -9,10 +9,11 @@ will. Whoever follows the numbers waits before a gap until nobody is left who co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, Select, bindparam, case, cast, func, select
+from sqlalchemy import BigInteger, Integer, Select, bindparam, case, cast, func, not_, select
 
 from paceline.core.events import EventKind, checked
 from paceline.core.instants import Instant
@@ -21,7 +22,7 @@ from paceline.engine.ports.events import Progress
 from paceline.engine.ports.records import Event
 from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
-from paceline.store.prepared import Prepared
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import campaigns, counters, events, runs
 
 LONGEST_LIST = 100
@@ -106,9 +107,9 @@ class Events(Subject):
             return 0 if writing else last
         return last
 
-    def progress(self, run_id: int | None = None) -> list[Progress]:
+    def progress(self, run_id: int | None = None, *, but: Collection[int] = ()) -> list[Progress]:
         if run_id is None:
-            found = _PROGRESS.run(self._context)
+            found = _PROGRESS.run(self._context, unasked=listed(self._context, but))
         elif self._held(run_id):
             found = _PROGRESS_OF.run(self._context, run_id=run_id)
         else:
@@ -139,8 +140,17 @@ def _fit(value: Any) -> Any:
     return value
 
 
-def _progress(one: bool) -> Select[Any]:
+def _progress(on_postgresql: bool, *, one: bool = False) -> Select[Any]:
     """Running runs of campaigns and reminders, each with what was told of it last."""
+    if one:
+        chosen = runs.c.id == bindparam("run_id")
+    else:
+        chosen = not_(among(runs.c.id, "unasked", on_postgresql=on_postgresql))
+    wanted = (
+        select(runs.c.id)
+        .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
+        .where(runs.c.state == rows.spelled(RunState.RUNNING), campaigns.c.kind != "direct", chosen)
+    )
     moved = case(
         (counters.c.state.in_([rows.spelled(state) for state in _UNDER_WAY]), 0),
         else_=counters.c.n,
@@ -152,28 +162,34 @@ def _progress(one: bool) -> Select[Any]:
         .scalar_subquery()
     )
     told = events.alias("told")
-    statement = (
+    # Added up first: what was told last is to be looked for once, and not for every counter.
+    sums = (
+        select(
+            counters.c.run_id,
+            cast(func.sum(sent), BigInteger).label("sent"),
+            cast(func.sum(moved), BigInteger).label("moved"),
+            cast(func.sum(counters.c.n), BigInteger).label("total"),
+        )
+        .where(counters.c.run_id.in_(wanted))
+        .group_by(counters.c.run_id)
+        .subquery("sums")
+    )
+    return (
         select(
             runs.c.id,
             campaigns.c.name,
             campaigns.c.kind,
-            cast(func.sum(sent), BigInteger),
-            cast(func.sum(moved), BigInteger),
-            cast(func.sum(counters.c.n), BigInteger),
-            func.max(told.c.data),
-            func.coalesce(func.max(told.c.at), func.max(runs.c.started_at), 0),
+            sums.c.sent,
+            sums.c.moved,
+            sums.c.total,
+            told.c.data,
+            func.coalesce(told.c.at, runs.c.started_at, 0),
         )
-        .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
-        .join(counters, counters.c.run_id == runs.c.id)
+        .join_from(sums, runs, runs.c.id == sums.c.run_id)
+        .join(campaigns, campaigns.c.id == runs.c.campaign_id)
         .outerjoin(told, told.c.id == last)
-        .where(
-            runs.c.state == rows.spelled(RunState.RUNNING),
-            campaigns.c.kind != "direct",
-        )
-        .group_by(runs.c.id, campaigns.c.name, campaigns.c.kind)
         .order_by(runs.c.id)
     )
-    return statement.where(runs.c.id == bindparam("run_id")) if one else statement
 
 
 _AFTER = Prepared(
@@ -185,5 +201,5 @@ _AFTER = Prepared(
     )
 )
 _LAST = Prepared(lambda _: select(func.coalesce(func.max(events.c.id), 0)))
-_PROGRESS = Prepared(lambda _: _progress(one=False))
-_PROGRESS_OF = Prepared(lambda _: _progress(one=True))
+_PROGRESS = Prepared(_progress)
+_PROGRESS_OF = Prepared(partial(_progress, one=True))

@@ -40,7 +40,9 @@ _NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
 _DELIVERY = f"""
 SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE {{suppressed}} LIMIT 1) IS NOT NULL,
     CASE WHEN d.after_id IS NOT NULL
-        THEN (SELECT p.state FROM deliveries p WHERE p.id = d.after_id) END AS has_become
+        THEN (SELECT CASE WHEN d.bidden AND p.state = 'failed' AND p.parts_done > 0
+            THEN 'sent' ELSE p.state END FROM deliveries p WHERE p.id = d.after_id)
+    END AS has_become
 FROM deliveries d
 """
 _DUE = f"""SELECT * FROM ({_DELIVERY}
@@ -51,7 +53,8 @@ AND d.attempts %s 0 ORDER BY d.due_at, d.id LIMIT {{limit}}) AS %s
 # are asked for at once, because on the way to a server asking takes longer than answering.
 _BEGUN_AND_FRESH = f"{_DUE % ('>', 'begun')} UNION ALL {_DUE % ('=', 'fresh')}"
 _NEXT_DUE = """
-SELECT min(due_at) FROM deliveries WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL
+SELECT min(due_at) FROM deliveries
+WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL AND due_at > ?
 """
 # In all the words of the queue's index: PostgreSQL does not see that nothing is left to be sorted
 # where there is no account, and would go through all that are due for every message.
@@ -188,8 +191,8 @@ class PathReads(Subject):
         found: list[rows.Row] = self._cursor.fetchall()
         return found
 
-    def next_due_at(self, account_id: int, run_id: int) -> Instant | None:
-        self._cursor.execute(self.queries.next_due, (account_id, run_id))
+    def next_due_at(self, account_id: int, run_id: int, after_at: Instant = -1) -> Instant | None:
+        self._cursor.execute(self.queries.next_due, (account_id, run_id, after_at))
         due_at: Instant | None = self._cursor.fetchone()[0]
         return due_at
 

@@ -82,8 +82,9 @@ class Runs(Protocol):
         self, run_id: int, event: str, *, at: Instant, reason: str = "", summary: str = ""
     ) -> RunState | None: ...
 
-    def counts(self, run_id: int) -> dict[DeliveryState, int]:
-        """Deliveries by state, from the counters; every state is present."""
+    def counts(self, run_id: int, account_id: int | None = None) -> dict[DeliveryState, int]:
+        """Deliveries by state, from the counters, of everybody or of one account; every state is
+        present."""
         ...
 
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...

@@ -6,7 +6,7 @@ Not to be taken for ``webhooks.py``: that is what providers report to us.
 from __future__ import annotations
 
 from builtins import list as list_of
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -71,9 +71,11 @@ class Events(Protocol):
         0 where somebody is writing one right now."""
         ...
 
-    def progress(self, run_id: int | None = None) -> list_of[Progress]:
-        """Of every running run; or of one, which nobody else may tell of until this commits. One
-        that somebody else holds is left out."""
+    def progress(
+        self, run_id: int | None = None, *, but: Collection[int] = ()
+    ) -> list_of[Progress]:
+        """Of every running run ``but`` for some; or of one, which nobody else may tell of until
+        this commits. One that somebody else holds is left out."""
         ...
 
 

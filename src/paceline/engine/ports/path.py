@@ -158,7 +158,9 @@ class Path(Protocol):
         """
         ...
 
-    def next_due_at(self, account_id: int, run_id: int) -> Instant | None: ...
+    def next_due_at(
+        self, account_id: int, run_id: int, after_at: Instant = -1
+    ) -> Instant | None: ...
 
     def pooled(self, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
         """The next deliveries of a run that are nobody's yet, oldest due first."""

@@ -6,8 +6,9 @@ or a percentage; an ``…_at`` lists the account's sends, counted from 1, that m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -235,6 +236,20 @@ class SandboxSettings(BaseModel):
 
 def read_settings(raw: Mapping[str, Any]) -> SandboxSettings:
     """The settings, or an ``InputError`` that names the first bad key."""
+    try:
+        written = json.dumps(raw)
+    except TypeError:  # not as they are stored
+        return _checked(raw)
+    return _read(written)
+
+
+@lru_cache(maxsize=256)
+def _read(written: str) -> SandboxSettings:
+    """Once for all accounts that have the same: a lane that starts opens its account anew."""
+    return _checked(json.loads(written))
+
+
+def _checked(raw: Mapping[str, Any]) -> SandboxSettings:
     for key in raw:
         if key not in SandboxSettings.model_fields:
             meant = did_you_mean(key, SandboxSettings.model_fields)
