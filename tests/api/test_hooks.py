@@ -10,12 +10,11 @@ from typing import Any, cast
 import httpx
 import pytest
 import structlog
-from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 
 from paceline import logs
 from paceline.api import hooks
-from paceline.api.hooks import add_hooks
+from paceline.api.hooks import Hooks
 from paceline.api.metrics import PrometheusObserver
 from paceline.api.server import make_api
 from paceline.core.errors import InputError, StoreUnavailable, VaultError
@@ -67,13 +66,11 @@ class Desk:
         return self.then.pop(0) if self.then else self._answer
 
 
-def api_with(desk: Desk) -> FastAPI:
+def api_with(desk: Desk) -> Hooks:
     async def readiness() -> list[str]:
         return []
 
-    api = make_api(PrometheusObserver(), readiness)
-    add_hooks(api, desk)
-    return api
+    return Hooks(make_api(PrometheusObserver(), readiness), desk)
 
 
 def ask(desk: Desk, method: str, path: str, **what: Any) -> httpx.Response:
@@ -95,13 +92,34 @@ def test_a_report_is_taken_in_as_it_came() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(
-    "path", [f"/hooks/team/{SECRET}", "/hooks/sales/other", "/hooks/sales/%00", "/hooks/sales"]
-)
+    "path",
+    [
+        f"/hooks/team/{SECRET}", "/hooks/sales/other", "/hooks/sales/%00", "/hooks/sales",
+        "/hooks/sales/", f"/hooks//{SECRET}", f"/hooks/sales/{SECRET}/more",
+    ],
+)  # fmt: skip
 def test_whoever_is_not_let_in_is_told_what_anybody_is_told(method: str, path: str) -> None:
     desk = Desk(challenge="42")
     answer, nowhere = ask(desk, method, path, content=b"{}"), ask(desk, method, "/nowhere")
     assert (answer.status_code, answer.text) == (nowhere.status_code, nowhere.text)
     assert dict(answer.headers) == dict(nowhere.headers) and not desk.taken
+
+
+def test_a_slash_at_the_end_makes_no_other_address() -> None:
+    desk = Desk()
+    assert ask(desk, "POST", f"{ADDRESS}/", content=b"{}").status_code == 200
+    assert [body for _, body, _ in desk.taken] == [b"{}"]
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS"])
+def test_no_other_way_of_calling_reaches_an_account(method: str) -> None:
+    desk = Desk(challenge="42")
+    assert ask(desk, method, ADDRESS, content=b"{}").status_code == 404
+    assert not desk.taken and not desk.looked_up
+
+
+def test_all_other_pages_are_where_they_were() -> None:
+    assert ask(Desk(), "GET", "/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(

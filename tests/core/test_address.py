@@ -147,3 +147,11 @@ def test_what_is_no_domain_is_refused(written: str) -> None:
 def test_an_address_is_covered_by_itself_and_by_its_domain() -> None:
     assert entries_for("ann@example.com") == ("ann@example.com", "@example.com")
     assert entries_for("+4915112345678") == ("+4915112345678",)
+
+
+def test_an_address_is_understood_once_for_a_while() -> None:
+    """Every message that comes asks for it several times, and a phone number takes long."""
+    canonical("+49 151 12345678")
+    hits = canonical.cache_info().hits
+    assert canonical("+49 151 12345678") == "+4915112345678"
+    assert canonical.cache_info().hits == hits + 1

@@ -12,10 +12,12 @@ import pytest
 from paceline.core.instants import SECOND
 from paceline.core.model import FollowUp, Target
 from paceline.core.opting_out import DEFAULT
-from paceline.engine import listening
+from paceline.engine import conversations, listening
 from paceline.engine.commands import erasing, hooking, returns
 from paceline.engine.listening import Reported
 from paceline.engine.ports import Inbound, Receipt, Tx
+from paceline.engine.ports.listening import Looked
+from paceline.store.listening import Listening
 from tests.engine.scenes import deliveries
 from tests.engine.talking import EVA, answered
 from tests.engine.test_follow_ups import SECOND_MESSAGE
@@ -119,6 +121,43 @@ def told(world: World, luck: random.Random, *, together: bool) -> list[Any]:
 def test_it_comes_to_the_same_as_one_by_one(worlds: Worlds, seed: int) -> None:
     at_once = told(worlds.fresh(), random.Random(seed), together=True)
     assert at_once == told(worlds.fresh(), random.Random(seed), together=False)
+
+
+def test_what_another_process_was_told_of_meanwhile_changes_nothing_here(
+    on_either: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not there when this process looked, and is when it writes."""
+    real = Listening.look
+
+    def look(self: Listening, *asked: Any) -> Looked:
+        return real(self, *asked)._replace(known=frozenset())
+
+    async def script(world: World) -> None:
+        house(world)
+        now = world.clock.now()
+        _, eva, ben, *_ = PEOPLE
+
+        def take_in(tx: Tx, *names: tuple[str, str]) -> list[Any]:
+            by = stored(tx, "ann")
+            return listening.take_in(
+                tx,
+                [Reported(by, (Inbound(name, chat, chat, "Hi", 0),), now) for name, chat in names],
+            )
+
+        world.write(lambda tx: take_in(tx, ("m1", eva), ("m2", ben)))
+        world.write(
+            lambda tx: [tx.turns.begin(one.id, "x", 1, now) for one in tx.conversations.list()]
+        )
+        calm = {one.chat: one for one in world.read(lambda tx: tx.conversations.list())}
+        monkeypatch.setattr(Listening, "look", look)
+        told = world.write(lambda tx: take_in(tx, ("m1", eva), ("m2", ben), ("m3", ben)))
+        assert [one.received for one in told] == [0, 0, 1]
+        after = {one.chat: one for one in world.read(lambda tx: tx.conversations.list())}
+        assert after[eva] == calm[eva] and calm[eva].first_at is None
+        assert after[ben] == conversations.heard_in(calm[ben], world.account_now("ann"), now)
+
+    reporting(on_either)
+    on_either.play(script)
 
 
 def test_what_is_no_message_or_asks_for_something_goes_its_own_way() -> None:

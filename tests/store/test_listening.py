@@ -11,6 +11,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.listening import Heard, Waiting
 from paceline.store.base import dump
+from tests.store.counting import counted
 from tests.store.scene import T0, Scene
 
 EVA, BEN = "+34600111222", "+34600333444"
@@ -80,6 +81,76 @@ def test_what_has_to_be_known_is_told_at_once(scene: Scene) -> None:
     assert looked.known == {(ann, "m1\0")}
 
 
+def test_conversations_that_there_are_are_held_by_whoever_looks(scene: Scene) -> None:
+    ann, ben = scene.account(), scene.account()
+    with scene.store.write() as tx:
+        known = tx.conversations.hear(ann, "ab", T0)
+        tx.conversations.change(known.id, first_at=T0, due_at=T0 + 9)
+    with scene.store.write() as tx:
+        chats = [(ann, "a\0b"), (ann, "ab"), (ben, "ab"), (ann, EVA)]
+        held = tx.listening.look([ann], [], chats=chats).held
+        assert held == {(ann, "a\0b"): held[ann, "ab"], (ann, "ab"): tx.conversations.get(known.id)}
+        made = tx.listening.open({(ann, "a\0b"): T0 + 5, (ben, "ab"): T0 + 5})
+        assert made[ann, "a\0b"] == held[ann, "ab"], "somebody was faster"
+        assert (made[ben, "ab"].heard_at, made[ben, "ab"].mode) == (T0 + 5, "auto")
+        assert tx.listening.open({}) == {}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("says", [True, False])
+def test_messages_and_how_conversations_stand_are_written_together(
+    scene: Scene, says: bool, waits: bool
+) -> None:
+    ann = scene.account()
+    with scene.store.write() as tx:
+        talk = tx.conversations.hear(ann, EVA, T0)
+        messages = [heard(ann, "m1", where=talk.id), heard(ann, "m2", where=talk.id)]
+        waiting = Waiting(talk.id, T0 + 1, T0, T0 + 1, T0 + 9)
+        numbers = tx.listening.add(messages if says else [], [waiting] if waits else [])
+        assert [one.id for one in tx.inbox.waiting(talk.id)] == numbers
+        assert len(numbers) == 2 * says
+        after = tx.conversations.get(talk.id)
+    times = {"heard_at": T0 + 1, "first_at": T0, "last_at": T0 + 1, "due_at": T0 + 9}
+    assert after == (talk._replace(**times) if waits else talk)
+
+
+def test_few_statements_take_in_all_of_them(scene: Scene) -> None:
+    ann = scene.account()
+    chats = [(ann, f"+346001112{number:02}") for number in range(32)]
+    with scene.store.write() as tx:
+        tx.listening.open(dict.fromkeys(chats, T0))
+    with scene.store.write() as tx, counted() as asked:
+        looked = tx.listening.look([ann], ["hook.1"], chats, [(ann, "m1")], chats)
+        waiting = [Waiting(one.id, T0, T0, T0, T0) for one in looked.held.values()]
+        tx.listening.add(
+            [heard(ann, f"m{place}", chat) for place, (_, chat) in enumerate(chats)], waiting
+        )
+    assert len(asked) == (4 if scene.kind == "postgresql" else 7), asked
+
+
+def test_what_is_known_is_looked_up_by_its_names_also_in_a_plan_of_an_empty_table(
+    postgres_scene: Scene,
+) -> None:
+    """Such a plan is kept, while the table grows by thousands a second."""
+    ann = postgres_scene.account()
+    names = [(ann, EVA)]
+    with postgres_scene.store.write() as tx:
+        tx.listening.look([ann], [], names, [(ann, "m1")], names)
+        cursor = tx._context.cursor()  # type: ignore[attr-defined]
+        (text,) = [
+            text
+            for (name, text) in cursor.execute(
+                "SELECT name, statement FROM pg_prepared_statements"
+            ).fetchall()
+            if "AS (" in text and "inbound" in text and "INSERT" not in text
+        ]
+        cursor.execute(f"PREPARE again AS {text}")
+        marks = ", ".join(["NULL"] * (text.count("$")))
+        plan = "\n".join(row[0] for row in cursor.execute(f"EXPLAIN EXECUTE again ({marks})"))
+    assert "Index Only Scan using uq_inbound_account_id on inbound" in plan, plan
+    assert "Seq Scan" not in plan, plan
+
+
 @pytest.mark.parametrize(
     ("settings", "minds"),
     [
@@ -103,6 +174,12 @@ def test_whom_a_campaign_waits_for(
         scene.sql(f"UPDATE deliveries SET state = '{state}', sent_at = {T0} WHERE id = {sent}")
         with scene.store.read() as tx:
             assert tx.listening.minded(names) == expected
+    failed = "UPDATE deliveries SET state = 'failed', sent_at = NULL, parts_done = "
+    for parts, found in ((0, set()), (1, expected)):
+        scene.sql(f"{failed} {parts} WHERE id = {sent}")
+        with scene.store.write() as tx:
+            assert tx.listening.minded(names) == found, "of half a message they have got something"
+            assert tx.listening.look([ann], [], names, []).minded == found
     scene.sql("UPDATE campaigns SET kind = 'direct'")
     with scene.store.read() as tx:
         assert tx.listening.minded(names) == frozenset(), "nobody waits for an answer to an answer"
@@ -135,7 +212,7 @@ def test_turns_are_renewed_together_as_long_as_they_are_held(scene: Scene) -> No
             assert turn is not None
             turns.append(turn)
         tx.turns.move(turns[1], "reply", T0)
-        taken = tx.turns.take_over(turns[2], "two", 1_000, T0, T0 + 1)
+        taken = tx.turns.take_over(turns[2], "two", 1_000, T0, 0)
         assert taken is not None
         held = [(turn.id, turn.generation) for turn in (*turns, taken)]
         renewed = tx.listening.renew(held, 9_000_000)

@@ -8,24 +8,37 @@ read, and no more is read than can be of use. The secret in the address is writt
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
 import structlog
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.core.errors import InputError, ProviderError, StoreError
 from paceline.engine.reporting import Admitted, Answered
 
-PATH = "/hooks/{account}/{secret}"
 READ_WITHIN_S = 60.0
 AGAIN_S = 15
 """When whoever came too early, or while the database was away, should come again."""
 
-TAKEN = b'{"ok":true}'
+_ADDRESS = re.compile(r"/hooks/([^/]+)/([^/]+)/?")
+
+_TAKEN = b'{"ok":true}'
+_BEGINS: Message = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [
+        (b"content-length", str(len(_TAKEN)).encode()),
+        (b"content-type", b"application/json"),
+    ],
+}
+_ENDS: Message = {"type": "http.response.body", "body": _TAKEN}
+
+_NO_QUERY = QueryParams()
 
 log = structlog.get_logger("paceline.reports")
 
@@ -46,20 +59,26 @@ class Reporting(Protocol):
     ) -> Answered: ...
 
 
-def add_hooks(api: FastAPI, desk: Reporting) -> None:
-    """Mount the addresses."""
+class Hooks:
+    """The addresses, in front of all other pages: nothing is called as often as they are, and
+    nothing is done for it that only pages need."""
 
-    async def called(request: Request) -> Response:
-        account, secret = request.path_params["account"], request.path_params["secret"]
-        answering = _challenged if request.method == "GET" else _reported
-        return await _guarded(answering(desk, account, secret, request), account)
+    def __init__(self, pages: ASGIApp, desk: Reporting) -> None:
+        self._pages = pages
+        self._desk = desk
 
-    # Found before all other pages, and without what FastAPI does to find out what a page takes:
-    # nothing is called as often.
-    api.router.routes.insert(0, Route(PATH, called, methods=["GET", "POST"]))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        called = _ADDRESS.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if called is None or scope["method"] not in ("GET", "POST"):
+            await self._pages(scope, receive, send)
+            return
+        account, secret = called.groups()
+        answering = _challenged if scope["method"] == "GET" else _reported
+        answer = await _guarded(answering(self._desk, account, secret, scope, receive), account)
+        await answer(scope, receive, send)
 
 
-async def _guarded(answering: Awaitable[Response], account: str) -> Response:
+async def _guarded(answering: Awaitable[ASGIApp], account: str) -> ASGIApp:
     """The answer, whatever happens on the way to it."""
     try:
         return await answering
@@ -79,53 +98,72 @@ async def _guarded(answering: Awaitable[Response], account: str) -> Response:
         return _said(500, "it could not be taken in")
 
 
-async def _challenged(desk: Reporting, account: str, secret: str, request: Request) -> Response:
+async def _challenged(
+    desk: Reporting, account: str, secret: str, scope: Scope, _: Receive
+) -> ASGIApp:
     admitted = await desk.admit(account, secret)
-    answer = None if admitted is None else desk.challenge(admitted, request.query_params)
+    answer = None if admitted is None else desk.challenge(admitted, _query(scope))
     if answer is None:
         return _unknown()
     return Response(answer, 200, {"Cache-Control": "no-store"}, "text/plain")
 
 
-async def _reported(desk: Reporting, account: str, secret: str, request: Request) -> Response:
+async def _reported(
+    desk: Reporting, account: str, secret: str, scope: Scope, receive: Receive
+) -> ASGIApp:
     known = desk.known(account, secret)
     admitted = known or await desk.admit(account, secret)
     if admitted is None:
         return _unknown()
+    headers, query = Headers(raw=scope["headers"]), _query(scope)
     async with asyncio.timeout(READ_WITHIN_S):
-        body = await _body(request, admitted)
+        body = await _body(headers, receive, admitted)
     if body is None:
         return _closing(413, f"a report has {admitted.largest} bytes at most")
-    answered = await desk.take(admitted, request.headers, body, request.query_params)
+    answered = await desk.take(admitted, headers, body, query)
     if answered == "changed" or (answered == "not believed" and known is not None):
         # The account may not be what it was: what is so now counts.
         admitted = await desk.admit(account, secret)
         if admitted is None:
             return _unknown()
-        answered = await desk.take(admitted, request.headers, body, request.query_params)
+        answered = await desk.take(admitted, headers, body, query)
     match answered:
         case "taken":
-            return Response(TAKEN, media_type="application/json")
+            return _taken
         case "again" | "changed":
             return _later()
         case _:
             return _unknown()
 
 
-async def _body(request: Request, caller: Admitted) -> bytes | None:
+def _query(scope: Scope) -> QueryParams:
+    return QueryParams(scope["query_string"]) if scope["query_string"] else _NO_QUERY
+
+
+async def _body(headers: Headers, receive: Receive, caller: Admitted) -> bytes | None:
     """What was sent, as far as it is of use; None if it is too much, which is not read to its
     end."""
     # A number with more digits is too large, whichever it is.
-    announced = request.headers.get("content-length", "")[:15]
+    announced = headers.get("content-length", "")[:15]
     if announced.isascii() and announced.isdecimal() and int(announced) > caller.largest:
         return None
-    kept, size = bytearray(), 0
-    async for chunk in request.stream():
+    kept, size, more = bytearray(), 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
         size += len(chunk)
         if size > caller.largest:
             return None
         kept += chunk[: caller.kept - len(kept)]
     return bytes(kept)
+
+
+async def _taken(_: Scope, __: Receive, send: Send) -> None:
+    """The answer that nearly all are given."""
+    await send(_BEGINS)
+    await send(_ENDS)
 
 
 def _unknown() -> Response:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp
 
 from paceline import __version__
 from paceline.api.metrics import CONTENT_TYPE, PrometheusObserver
@@ -78,7 +79,7 @@ def listen(host: str, port: int) -> socket.socket:
 class HttpServer:
     """The application on a socket, in the loop of whoever runs it."""
 
-    def __init__(self, api: FastAPI, bound: socket.socket) -> None:
+    def __init__(self, api: ASGIApp, bound: socket.socket) -> None:
         self._socket = bound
         self._server = _Quiet(
             uvicorn.Config(

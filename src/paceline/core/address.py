@@ -86,6 +86,11 @@ def canonical(text: str, region: str | None = None) -> str:
         return written
 
 
+def written_to(chat: str) -> str | None:
+    """Where somebody is written to who writes from there; None for whoever was erased."""
+    return None if chat.startswith(ERASED) else canonical(chat)
+
+
 def understood(text: str, region: str | None = None) -> tuple[Kind, str]:
     """The same, and what it is; but what can be nobody's address is refused instead of kept.
 

@@ -7,7 +7,7 @@ everything else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -21,7 +21,7 @@ from paceline.engine.commands.returns import TakenIn
 from paceline.engine.people import ERASURE_KEY, hashed
 from paceline.engine.ports import Account, Inbound, News, Tx
 from paceline.engine.ports.conversations import Conversation
-from paceline.engine.ports.listening import Chat, Heard, Looked, Named, Waiting
+from paceline.engine.ports.listening import Chat, Heard, Looked, Waiting
 
 NotHere = Literal["changed", "by itself"]
 """Why a report was not taken in with the others: whoever reports has to be let in anew; or it may
@@ -40,7 +40,7 @@ class Reported(NamedTuple):
 def current(tx: Tx, by: Stored) -> Account | None:
     """The account that somebody was let in by, as it is now; None where it is not what it was."""
     number = by.account.id
-    looked = tx.listening.look([number], [place_of(number)], (), ())
+    looked = tx.listening.look([number], [place_of(number)])
     return looked.accounts[number] if by.is_current(looked) else None
 
 
@@ -55,11 +55,16 @@ def messages_in(news: Sequence[News], words: OptOut) -> tuple[Inbound, ...] | No
 def take_in(tx: Tx, reports: Sequence[Reported]) -> list[TakenIn | NotHere]:
     """What each report came to."""
     names = [frozenset(_names(report)) for report in reports]
-    every = frozenset().union(*names)
     numbers = {report.by.account.id for report in reports}
-    named = {(one.by.account.id, said.provider_id) for one in reports for said in one.messages}
-    looked = tx.listening.look(numbers, [*map(place_of, numbers), ERASURE_KEY], every, named)
-    minded = looked.minded | _minded_veiled(tx, looked, every)
+    every = [(one.by.account.id, said) for one in reports for said in one.messages]
+    looked = tx.listening.look(
+        numbers,
+        [*map(place_of, numbers), ERASURE_KEY],
+        frozenset().union(*names),
+        {(number, said.provider_id) for number, said in every},
+        {(number, said.chat) for number, said in every if conversations.is_theirs(said)},
+    )
+    minded = looked.minded | _minded_veiled(tx, looked, frozenset().union(*names))
     came_to: list[TakenIn | NotHere] = ["changed"] * len(reports)
     plain: dict[int, tuple[Account, Reported]] = {}
     for place, report in enumerate(reports):
@@ -67,7 +72,7 @@ def take_in(tx: Tx, reports: Sequence[Reported]) -> list[TakenIn | NotHere]:
             came_to[place] = "by itself"
             if minded.isdisjoint(names[place]):
                 plain[place] = (looked.accounts[report.by.account.id], report)
-    for place, count in zip(plain, _hear(tx, list(plain.values()), looked.known), strict=True):
+    for place, count in zip(plain, _hear(tx, list(plain.values()), looked), strict=True):
         came_to[place] = TakenIn(received=count)
     return came_to
 
@@ -90,12 +95,10 @@ def _minded_veiled(tx: Tx, looked: Looked, names: frozenset[Chat]) -> frozenset[
     return frozenset(veiled[one] for one in tx.listening.minded(veiled))
 
 
-def _hear(
-    tx: Tx, reports: Sequence[tuple[Account, Reported]], known: Collection[Named]
-) -> list[int]:
+def _hear(tx: Tx, reports: Sequence[tuple[Account, Reported]], looked: Looked) -> list[int]:
     """Put what was said into the inbox and into its conversations; how much of each report was
     new."""
-    new, counts, seen = list[_New](), [0] * len(reports), set(known)
+    new, counts, seen = list[_New](), [0] * len(reports), set(looked.known)
     for place, (account, report) in enumerate(reports):
         # Whatever one person has written stays in order, as where a report comes by itself.
         for message in sorted(report.messages, key=attrgetter("chat")):
@@ -103,26 +106,42 @@ def _hear(
                 seen.add((account.id, message.provider_id))
                 theirs = conversations.is_theirs(message)
                 new.append(_New(place, account, message, report.at, theirs))
-    begun: dict[Chat, Instant] = {}
-    for one in new:
-        if one.theirs:
-            begun.setdefault(one.chat, one.at)
-    held = tx.listening.hold(begun)
+    held = _held(tx, new, looked.held)
     heard = [
         Heard(one.account.id, one.message, one.at, held[one.chat].id if one.theirs else None)
         for one in new
     ]
-    changed: dict[Chat, Conversation] = {}
-    for one, number in zip(new, tx.listening.add(heard), strict=True):
-        # Another process may have been told of it, too, and have been faster.
-        if number is None:
-            continue
+    hoped = _changed(new, held)
+    numbers = tx.listening.add(heard, [_waiting(one) for one in hoped.values()])
+    added = [one for one, number in zip(new, numbers, strict=True) if number is not None]
+    if len(added) < len(new):
+        # Another process was told of some, too, and was faster: they change nothing here.
+        stands = {chat: held[chat] for chat in hoped} | _changed(added, held)
+        tx.listening.let_wait([_waiting(one) for one in stands.values()])
+    for one in added:
         counts[one.place] += 1
+    return counts
+
+
+def _held(
+    tx: Tx, new: Sequence[_New], known: Mapping[Chat, Conversation]
+) -> Mapping[Chat, Conversation]:
+    """The conversations of all who have written, some of them for the first time."""
+    begun: dict[Chat, Instant] = {}
+    for one in new:
+        if one.theirs and one.chat not in known:
+            begun.setdefault(one.chat, one.at)
+    return {**known, **tx.listening.open(begun)} if begun else known
+
+
+def _changed(heard: Sequence[_New], held: Mapping[Chat, Conversation]) -> dict[Chat, Conversation]:
+    """How conversations stand once this was said in them."""
+    changed: dict[Chat, Conversation] = {}
+    for one in heard:
         if one.theirs:
             before = changed.get(one.chat, held[one.chat])
             changed[one.chat] = conversations.heard_in(before, one.account, one.at)
-    tx.listening.let_wait([_waiting(conversation) for conversation in changed.values()])
-    return counts
+    return changed
 
 
 def _waiting(one: Conversation) -> Waiting:

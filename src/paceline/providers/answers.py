@@ -142,8 +142,10 @@ def refusal(code: str, reason: str) -> Outcome:
 
 def name_of(raw: object) -> str | None:
     """An id as providers give them. It may be missing, and that alone is no failure."""
-    if isinstance(raw, str | int) and not isinstance(raw, bool) and str(raw).strip():
-        return str(raw).strip()[:LONGEST_NAME]
+    if isinstance(raw, str):
+        return raw.strip()[:LONGEST_NAME] or None
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return str(raw)[:LONGEST_NAME]
     return None
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from paceline.core.errors import StoreError
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.store.bulk import Bulk
+from paceline.store.lazily import Lazily
 
 T = TypeVar("T")
 Cursor = Any
@@ -34,10 +34,17 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _CONTROL_ESCAPES = (r"\n", r"\r", r"\t", r"\u", r"\b", r"\f")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
-_PG_CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+"""PostgreSQL's time at this very moment, as an expression."""
 
 # A moment, for locks that only change hands; on SQLite whoever writes has the file to itself.
 _PG_HURRY = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '2s'"
+_SET = [f"set_config('enable_{way}', 'off', true)" for way in ("seqscan", "hashjoin", "mergejoin")]
+_KEPT = "set_config('plan_cache_mode', 'force_generic_plan', true)"
+BY_KEY = f"concat({', '.join([*_SET, _KEPT])})"
+"""What tells PostgreSQL's planner that a transaction looks up every row by a key, for statements
+that have something else to ask as well. By a key there is one way to look anything up: to plan it
+anew for every few values would take longer than the looking."""
 _PG_HOLD = """
 SELECT 1 FROM lanes WHERE account_id = ANY (%s::bigint[])
 ORDER BY account_id FOR NO KEY UPDATE
@@ -72,7 +79,7 @@ class Context:
         self.postgresql = connection.dialect.name == "postgresql"
         self._clock = clock
 
-    @cached_property
+    @Lazily
     def now(self) -> Instant:
         """The database's time: read when first asked for, the same for the whole transaction."""
         return self.read_clock()
@@ -81,7 +88,7 @@ class Context:
         """The database's time at this very moment."""
         if self._clock is not None:
             return self._clock()
-        now: int = self.cursor().execute(_PG_CLOCK).fetchone()[0]
+        now: int = self.cursor().execute(f"SELECT {PG_NOW}").fetchone()[0]
         return now
 
     def cursor(self) -> Cursor:
@@ -104,6 +111,13 @@ class Context:
         """Let this transaction's statements take their time: they go over many rows."""
         if self.postgresql:
             self.cursor().execute("SET LOCAL statement_timeout = 0")
+
+    def by_key(self) -> None:
+        """Tell the planner that this transaction looks up every row by a key. By statistics of an
+        hour ago, or of an empty table, all are best found by reading the whole of it; and so a plan
+        that was made then would find them for as long as it is kept."""
+        if self.postgresql:
+            self.cursor().execute(f"SELECT concat({', '.join(_SET)})")
 
     def hurry(self) -> None:
         """Let this transaction wait for nobody: who is in its way has been waited for already."""

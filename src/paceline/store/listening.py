@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from paceline.core.instants import Instant
 from paceline.core.states import TurnState
@@ -18,11 +18,11 @@ from paceline.engine.ports.conversations import Conversation
 from paceline.engine.ports.listening import Chat, Heard, Looked, Named, Waiting
 from paceline.store import rows
 from paceline.store.accounts import SEVERAL as ACCOUNTS
-from paceline.store.base import Context, Cursor, Subject, columns, storable
+from paceline.store.base import BY_KEY, Context, Cursor, Subject, array, columns, storable
 from paceline.store.bulk import Bulk
 from paceline.store.inbox import values_of
 from paceline.store.prepared import listed, worded
-from paceline.store.schema import IN_FLIGHT, conversations, inbound
+from paceline.store.schema import IN_FLIGHT, PARTLY, conversations, inbound
 from paceline.store.settings import SEVERAL as SETTINGS
 
 Row = tuple[Any, ...]
@@ -47,25 +47,22 @@ class _Spelled:
         arrays = ", ".join(f"%s::{kind}[]" for kind in types)
         names = ", ".join(f"c{number}" for number in range(1, len(types) + 1))
         unnested = f"unnest({arrays}) AS w ({names})"
-        self._on_postgresql = text.replace("w.", "w.c").replace("{rows}", unnested)
+        self.on_postgresql = text.replace("w.", "w.c").replace("{rows}", unnested)
         valued = text.replace("w.", "w.column").replace("{rows}", "(VALUES {values}) AS w")
         # Whoever writes there is alone, and needs to hold nothing.
         self._on_sqlite = Bulk(valued.replace(_HOLDING, ""), len(types))
 
     def fetch(self, context: Context, values: Sequence[Row]) -> list[Row]:
-        return self.ask(context, values)()
-
-    def ask(self, context: Context, values: Sequence[Row]) -> Callable[[], list[Row]]:
-        """What tells what it answers, once it was waited for."""
         if not values:
-            return list
+            return []
         if context.postgresql:
-            fetch: Callable[[], list[Row]] = self._ask(context, values).fetchall
-            return fetch
-        found = self._on_sqlite.fetch(context.cursor(), values)
-        return lambda: found
+            found: list[Row] = self._ask(context, values).fetchall()
+            return found
+        return self._on_sqlite.fetch(context.cursor(), values)
 
     def run(self, context: Context, values: Sequence[Row]) -> None:
+        if not values:
+            return
         if context.postgresql:
             self._ask(context, values)
         else:
@@ -73,7 +70,7 @@ class _Spelled:
 
     def _ask(self, context: Context, values: Sequence[Row]) -> Cursor:
         arrays = columns(list(values))
-        return context.cursor().execute(self._on_postgresql, arrays, prepare=True)
+        return context.cursor().execute(self.on_postgresql, arrays, prepare=True)
 
 
 # The numbers of messages follow the order in which they are listed. "WHERE true" tells SQLite's
@@ -102,7 +99,8 @@ ON c.account_id = w.1 AND c.chat = w.2 ORDER BY c.id {_HOLDING}
 _OPEN = _Spelled(
     f"""
 INSERT INTO conversations (account_id, chat, mode, reason, heard_at, created_at)
-SELECT w.1, w.2, 'auto', '', w.3, w.3 FROM {{rows}} WHERE true ORDER BY 1, 2
+SELECT w.1, w.2, CASE WHEN EXISTS (SELECT 1 FROM muted_people WHERE address = w.2)
+THEN 'muted' ELSE 'auto' END, '', w.3, w.3 FROM {{rows}} WHERE true ORDER BY 1, 2
 ON CONFLICT (account_id, chat) DO UPDATE SET heard_at = conversations.heard_at
 RETURNING {_COLUMNS}
 """,
@@ -124,8 +122,8 @@ WHERE id = w.1 AND generation = w.2 AND state = '{TurnState.THINKING}' RETURNING
     *("bigint",) * 3,
 )
 
-# A campaign that has said neither does nothing when somebody answers. Each of the two follows an
-# index of its own, and both together none.
+# A campaign that has said neither does nothing when somebody answers. Each way to have got
+# something follows an index of its own, and all together none.
 _MINDS = """
 SELECT deliveries.account_id, deliveries.target FROM deliveries
 JOIN runs ON runs.id = deliveries.run_id JOIN campaigns ON campaigns.id = runs.campaign_id
@@ -134,16 +132,40 @@ AND campaigns.kind = 'campaign'
 AND ({found}(campaigns.settings, '"follow_up":') > 0
     OR {found}(campaigns.settings, '"stop_on_reply":true') > 0)
 """
-_SENT = "deliveries.sent_at IS NOT NULL"
+_MINDED_BY = ("deliveries.sent_at IS NOT NULL", IN_FLIGHT, PARTLY)
 
 
 def _minds(named: str, found: str) -> str:
-    each = [_MINDS.format(named=named, found=found, which=which) for which in (_SENT, IN_FLIGHT)]
+    each = [_MINDS.format(named=named, found=found, which=which) for which in _MINDED_BY]
     return " UNION ".join(each)
 
 
-_MINDED_POSTGRESQL = _minds("= ANY (%(names)s::text[])", "strpos")
 _MINDED_SQLITE = _minds("IN (SELECT value FROM json_each(:names))", "instr")
+_MINDED_POSTGRESQL = _minds("= ANY (%(names)s::text[])", "strpos")
+
+# On PostgreSQL every statement costs more than what it asks, so there are few. What is of different
+# kinds comes as rows of one shape, that of a conversation, with its kind before it.
+_BLANK = ", NULL" * (len(conversations.c) - 3)
+_MET = f"""
+WITH held AS ({_HOLD.on_postgresql}),
+known (account_id, name) AS ({_KNOWN.on_postgresql}),
+minded (account_id, name) AS ({_minds("= ANY (%s::text[])", "strpos")})
+SELECT 'held', {_COLUMNS} FROM held
+UNION ALL SELECT 'known', NULL, account_id, name{_BLANK} FROM known
+UNION ALL SELECT 'minded', NULL, account_id, name{_BLANK} FROM minded
+"""
+_SETTINGS = f"""
+SELECT key, value FROM settings WHERE key = ANY (%s::text[]) UNION ALL SELECT NULL, {BY_KEY}
+"""
+_TAKE = f"WITH waiting AS ({_WAIT.on_postgresql}) {_ADD.on_postgresql}"
+
+
+class _Met(NamedTuple):
+    """What there is of all that was asked for, in rows."""
+
+    held: Sequence[Row]
+    known: Sequence[Row]
+    minded: Sequence[Row]
 
 
 class Listening(Subject):
@@ -151,55 +173,108 @@ class Listening(Subject):
         self,
         account_ids: Collection[int],
         keys: Collection[str],
-        names: Collection[Chat],
-        messages: Collection[Named],
+        names: Collection[Chat] = (),
+        messages: Collection[Named] = (),
+        chats: Collection[Chat] = (),
     ) -> Looked:
         context = self._context
         stored = {one: (one[0], storable(one[1])) for one in messages}
+        wanted = {chat: (chat[0], storable(chat[1])) for chat in chats}
         with context.pipelined():
+            settings = self._settings(keys, by_key=bool(wanted))
             accounts = ACCOUNTS.run(context, wanted=listed(context, account_ids))
-            settings = SETTINGS.run(context, wanted=worded(context, keys))
-            minded = self._minded(names)
-            known = _KNOWN.ask(context, sorted(set(stored.values())))
-        there = set(known())
+            met = self._meet(sorted(set(wanted.values())), sorted(set(stored.values())), names)
+        held, known, minded = met()
+        there, talks = set(known), _by_chat(held)
         return Looked(
             {row[0]: rows.account(row) for row in accounts.fetchall()},
-            {key: json.loads(value) for key, value in settings.fetchall()},
+            {key: json.loads(value) for key, value in settings.fetchall() if key is not None},
             _those(minded, names),
             frozenset(one for one, kept in stored.items() if kept in there),
+            {chat: talks[kept] for chat, kept in wanted.items() if kept in talks},
         )
+
+    def _settings(self, keys: Collection[str], *, by_key: bool) -> Cursor:
+        wanted = worded(self._context, keys)
+        if not (by_key and self._context.postgresql):
+            return SETTINGS.run(self._context, wanted=wanted)
+        return self._context.cursor().execute(_SETTINGS, (wanted,), prepare=True)
+
+    def _meet(
+        self, chats: Sequence[Chat], messages: Sequence[Named], names: Collection[Chat]
+    ) -> Callable[[], _Met]:
+        """What tells it, once it was waited for."""
+        context = self._context
+        if not (chats or messages or names):
+            return lambda: _Met((), (), ())
+        if not context.postgresql:
+            met = _Met(_HOLD.fetch(context, chats), _KNOWN.fetch(context, messages), ())
+            return lambda: met._replace(minded=self._minded(names))
+        asked = (
+            *_pair(chats),
+            *_pair(messages),
+            *[worded(context, {name for _, name in names})] * len(_MINDED_BY),
+        )
+        cursor = context.cursor().execute(_MET, asked, prepare=True)
+
+        def told() -> _Met:
+            every: dict[str, list[Row]] = {"held": [], "known": [], "minded": []}
+            for kind, *row in cursor.fetchall():
+                every[kind].append(tuple(row))
+            named = [[row[1:3] for row in every[kind]] for kind in ("known", "minded")]
+            return _Met(every["held"], *named)
+
+        return told
 
     def minded(self, names: Collection[Chat]) -> frozenset[Chat]:
         return _those(self._minded(names), names)
 
-    def _minded(self, names: Collection[Chat]) -> Cursor:
+    def _minded(self, names: Collection[Chat]) -> list[Row]:
+        if not names:
+            return []
         wanted = {"names": worded(self._context, {name for _, name in names})}
-        text = _MINDED_POSTGRESQL if self._context.postgresql else _MINDED_SQLITE
-        return self._context.cursor().execute(text, wanted)
+        cursor = self._context.cursor()
+        if self._context.postgresql:
+            cursor.execute(_MINDED_POSTGRESQL, wanted, prepare=True)
+        else:
+            cursor.execute(_MINDED_SQLITE, wanted)
+        found: list[Row] = cursor.fetchall()
+        return found
 
     def hold(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
         stored = {chat: (chat[0], storable(chat[1])) for chat in chats}
+        there = _by_chat(_HOLD.fetch(self._context, sorted(set(stored.values()))))
+        held = {chat: there[kept] for chat, kept in stored.items() if kept in there}
+        missing = {chat: at for chat, at in chats.items() if chat not in held}
+        return held | self.open(missing)
+
+    def open(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
+        stored = {chat: (chat[0], storable(chat[1])) for chat in chats}
         made_at = {kept: chats[chat] for chat, kept in stored.items()}
-        held = self._found(_HOLD, sorted(made_at))
-        missing = sorted((*chat, at) for chat, at in made_at.items() if chat not in held)
-        held |= self._found(_OPEN, missing)
+        made = sorted((*chat, at) for chat, at in made_at.items())
+        held = _by_chat(_OPEN.fetch(self._context, made))
         return {chat: held[kept] for chat, kept in stored.items()}
 
-    def _found(self, statement: _Spelled, values: Sequence[Row]) -> dict[Chat, Conversation]:
-        found = statement.fetch(self._context, values)
-        return {(one.account_id, one.chat): one for one in (Conversation(*row) for row in found)}
-
-    def add(self, heard: Sequence[Heard]) -> list[int | None]:
-        if not heard:
-            return []
+    def add(self, heard: Sequence[Heard], waiting: Sequence[Waiting] = ()) -> list[int | None]:
         written = [
             values_of(one.account_id, one.message, None, one.at) | {"conversation_id": where}
             for one, where in ((one, one.conversation_id) for one in heard)
         ]
-        found = _ADD.fetch(self._context, [tuple(map(one.get, _MESSAGE)) for one in written])
-        added = {(account_id, name): number for account_id, name, number in found}
+        messages = [tuple(map(one.get, _MESSAGE)) for one in written]
+        added = {
+            (account_id, name): number for account_id, name, number in self._add(messages, waiting)
+        }
         # One that is listed twice is there already the second time.
         return [added.pop((one["account_id"], one["provider_id"]), None) for one in written]
+
+    def _add(self, messages: list[Row], waiting: Sequence[Waiting]) -> list[Row]:
+        context = self._context
+        if context.postgresql and messages and waiting:
+            arrays = (*columns(list[Row](sorted(waiting))), *columns(messages))
+            found: list[Row] = context.cursor().execute(_TAKE, arrays, prepare=True).fetchall()
+            return found
+        self.let_wait(waiting)
+        return _ADD.fetch(context, messages)
 
     def renew(self, turns: Sequence[tuple[int, int]], lease_us: int) -> set[int]:
         until_at = self._context.now + lease_us
@@ -207,10 +282,18 @@ class Listening(Subject):
         return {row[0] for row in found}
 
     def let_wait(self, waiting: Sequence[Waiting]) -> None:
-        if waiting:
-            _WAIT.run(self._context, sorted(waiting))
+        _WAIT.run(self._context, sorted(waiting))
 
 
-def _those(found: Cursor, names: Collection[Chat]) -> frozenset[Chat]:
+def _by_chat(found: Sequence[Row]) -> dict[Chat, Conversation]:
+    return {(one.account_id, one.chat): one for one in (Conversation(*row) for row in found)}
+
+
+def _pair(names: Sequence[tuple[int, str]]) -> tuple[str, str]:
+    """Names at accounts as two arrays, which may be empty."""
+    return array([number for number, _ in names]), array([name for _, name in names])
+
+
+def _those(found: Sequence[Row], names: Collection[Chat]) -> frozenset[Chat]:
     """Asked for by their names alone, which may mean other people elsewhere."""
-    return frozenset(names).intersection((row[0], row[1]) for row in found.fetchall())
+    return frozenset(names).intersection((row[0], row[1]) for row in found)

@@ -57,11 +57,6 @@ _LOCKED = {
     False: text(_SETTLED.format(locked="")),
 }
 _TELL = "UPDATE deliveries SET awaited = false WHERE id {ids}"
-# Every row is looked up by a key. By statistics of an hour ago hardly anything is settled, and what
-# is is best found by reading the whole table.
-_BY_KEY = "SELECT " + ", ".join(
-    f"set_config('enable_{way}', 'off', true)" for way in ("seqscan", "hashjoin", "mergejoin")
-)
 _FOLLOWS = FOLLOWING.replace("state", "deliveries.state").replace("step", "deliveries.step")
 _THEIRS = (
     f"deliveries.run_id = :run_id AND {_FOLLOWS} AND deliveries.after_id = p.id AND p.id {{ids}}"
@@ -214,8 +209,7 @@ class Steps(Subject):
         """Messages that are over, held until this commits, and told of from now on; empty if there
         are none."""
         on_postgresql = self._context.postgresql
-        if on_postgresql:
-            self._context.cursor().execute(_BY_KEY)
+        self._context.by_key()
         found = self._connection.execute(
             _LOCKED[on_postgresql], {"run_id": run_id, "most": most}
         ).scalars()

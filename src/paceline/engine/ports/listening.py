@@ -23,6 +23,7 @@ class Looked(NamedTuple):
     settings: Mapping[str, Any]
     minded: frozenset[Chat]
     known: frozenset[Named]
+    held: Mapping[Chat, Conversation]
 
 
 class Heard(NamedTuple):
@@ -50,12 +51,14 @@ class Listening(Protocol):
         self,
         account_ids: Collection[int],
         settings: Collection[str],
-        names: Collection[Chat],
-        messages: Collection[Named],
+        names: Collection[Chat] = (),
+        messages: Collection[Named] = (),
+        chats: Collection[Chat] = (),
     ) -> Looked:
         """These accounts, those of these settings that there are, which of these people were
-        written to by a campaign that minds whether they answer, and which of these messages are in
-        the inbox already."""
+        written to by a campaign that minds whether they answer, which of these messages are in the
+        inbox already, and those of these conversations that there are, held until the end of the
+        transaction."""
         ...
 
     def minded(self, names: Collection[Chat]) -> frozenset[Chat]:
@@ -67,8 +70,13 @@ class Listening(Protocol):
         instant; held until the end of the transaction."""
         ...
 
-    def add(self, heard: Sequence[Heard]) -> list[int | None]:
-        """The number of each message, in this order; None where it is there already."""
+    def open(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
+        """The same of those who have none, as far as is known."""
+        ...
+
+    def add(self, heard: Sequence[Heard], waiting: Sequence[Waiting] = ()) -> list[int | None]:
+        """The number of each message, in this order; None where it is there already. With them it
+        is written down how these conversations stand, as ``let_wait`` does."""
         ...
 
     def renew(self, turns: Sequence[tuple[int, int]], lease_us: int) -> set[int]:
