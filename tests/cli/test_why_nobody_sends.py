@@ -6,6 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from paceline.core.instants import MINUTE, SECOND
+from paceline.engine.away import give_back_away
+from paceline.engine.ports import Lease
+from paceline.store.database import open_store
 from tests.cli.conftest import CommandLine
 
 Process = Callable[..., int]
@@ -98,3 +101,29 @@ def test_what_was_on_its_way_waits_for_that_lease_as_well(
     told = due.ok("why", "1").out.splitlines()[-1]
     assert told.startswith("delivery 1 is sending, but its lane is held by process ")
     assert "stopped" not in told, "what has started finishes"
+
+
+def test_an_account_that_cannot_be_opened(due: CommandLine) -> None:
+    """Also for whoever reads it by program, and beside what is known of the account."""
+    reason = "454 4.7.0 Temporary authentication failure"
+    now = due.clock.now()
+    store = open_store(f"sqlite:///{due.folder / 'paceline.db'}", clock=due.clock.now)
+    with store.write() as tx:
+        account = tx.accounts.find("team")
+        assert account is not None
+        process = tx.processes.join("web-1", 15 * SECOND)
+        row = tx.lanes.take(account.id, process.id)
+        assert row is not None
+        lease = Lease(account.id, process.id, row.generation)
+        give_back_away(tx, lease, account, 1, reason, now)
+    store.close()
+    told = f"team could not be opened at 10:00:00 UTC: {reason}; it is tried again at 10:00:20 UTC"
+    assert said(due) == f"every gate is open, but {told}"
+    known = due.ok("why", "team", "--json").json
+    assert known["outside"] == [told]
+    assert known["away"] == {
+        "reason": reason,
+        "at": "2026-11-15T10:00:00Z",
+        "tried_again_at": "2026-11-15T10:00:20Z",
+    }
+    assert reason in " ".join(due.ok("account", "show", "team").out.split())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from paceline.core.holds import FORGOTTEN_US, NO_HOLDS, THROTTLED_KEPT, Holds, decoded
@@ -13,7 +15,10 @@ from paceline.core.stubborn import (
     AT_LAST,
     BY_ITSELF,
     LONGEST_ASIDE_US,
+    OTHERS,
+    elsewhere,
     noted,
+    place_in_line,
     read_alone,
     stepping_aside,
 )
@@ -47,7 +52,7 @@ def throttled(times: int, *, passed: int = 0, others: int = 0) -> Holds:
 def test_when_a_throttle_is_its_messages_own(
     times: int, passed: int, others: int, alone: bool
 ) -> None:
-    read = read_alone(THROTTLED, throttled(times, passed=passed, others=others), 7)
+    read = read_alone(THROTTLED, throttled(times, passed=passed, others=others), 7, NOW)
     assert (read.kind is OutcomeKind.TRANSIENT) is alone
     assert read.code == "451" and read.reason.startswith("451 later")
 
@@ -55,7 +60,7 @@ def test_when_a_throttle_is_its_messages_own(
 @pytest.mark.parametrize("kind", sorted(set(OutcomeKind) - {OutcomeKind.THROTTLED}))
 def test_no_other_answer_is_read_otherwise(kind: OutcomeKind) -> None:
     answer = Outcome(kind, "said")
-    assert read_alone(answer, throttled(50, passed=50), 7) is answer
+    assert read_alone(answer, throttled(50, passed=50), 7, NOW) is answer
 
 
 @pytest.mark.parametrize(
@@ -111,3 +116,55 @@ def test_it_is_kept_with_the_checkpoint_for_a_while_and_within_bounds() -> None:
     assert decoded(holds.encoded()) == holds
     assert holds.left_at(NOW + HOUR) == holds
     assert holds.left_at(NOW + FORGOTTEN_US + HOUR) is NO_HOLDS
+
+
+def accepts(holds: Holds, count: int, at: int = NOW) -> Holds:
+    for number in range(count):
+        holds = noted(holds, 1_000 + number, accepted(), SENT, at)
+    return holds
+
+
+def test_others_that_got_through_since_are_remembered_when_one_more_is_throttled() -> None:
+    holds = accepts(throttled(2), OTHERS, NOW + SECOND)
+    holds = noted(holds, 8, THROTTLED, HELD, NOW + 2 * SECOND)
+    assert holds.passed == 0
+    assert read_alone(THROTTLED, holds, 7, NOW + MINUTE).kind is OutcomeKind.TRANSIENT
+    assert read_alone(THROTTLED, holds, 8, NOW + MINUTE) is THROTTLED
+    # One that was throttled once behind a hold, but after them, is not told apart from anybody.
+    twice = noted(holds, 8, THROTTLED, HELD, NOW + 3 * SECOND)
+    assert read_alone(THROTTLED, twice, 8, NOW + MINUTE) is THROTTLED
+
+
+def test_a_provider_that_singles_people_out_is_known_for_a_week() -> None:
+    climbs = Consequence("retry", NOW + MINUTE, climbs=True)
+    shown = noted(accepts(throttled(2), OTHERS), 7, THROTTLED, climbs, NOW)
+    assert shown.single_at == NOW
+    first = read_alone(THROTTLED, shown, 8, NOW + SECOND)
+    assert first.kind is OutcomeKind.TRANSIENT and first.reason == "451 later (others get through)"
+    asked = THROTTLED._replace(retry_after_us=MINUTE)
+    assert read_alone(asked, shown, 8, NOW + SECOND) is asked, "that is what it asks of the account"
+    # The next one holds the account back, unless others have got through meanwhile.
+    after = noted(shown, 8, THROTTLED, climbs, NOW + SECOND)
+    assert read_alone(THROTTLED, after, 9, NOW + SECOND) is THROTTLED
+    again = accepts(after, OTHERS, NOW + SECOND)
+    assert read_alone(THROTTLED, again, 9, NOW + SECOND).kind is OutcomeKind.TRANSIENT
+    over = again.let_go(7).let_go(8)
+    assert decoded(over.encoded()) == over
+    assert over.left_at(NOW + HOUR) == over._replace(passed_at=0)
+    assert read_alone(THROTTLED, over, 9, NOW + FORGOTTEN_US) is THROTTLED
+    assert over.left_at(NOW + FORGOTTEN_US) is NO_HOLDS
+
+
+def test_the_line_is_left_once_somebody_was_throttled_behind_a_hold() -> None:
+    assert elsewhere(NO_HOLDS) == elsewhere(throttled(1, others=5)) == 0
+    assert elsewhere(throttled(2, others=5)) == 1
+    assert elsewhere(throttled(2, passed=OTHERS)) == 0, "it goes well: whoever is next is next"
+
+
+def test_each_time_at_another_place() -> None:
+    places = [place_in_line(nth, 64) for nth in range(1, 17)]
+    assert len(set(places)) == len(places) and set(places) <= set(range(64))
+    line = sorted([0, *places, 64])
+    longest = max(later - place for place, later in pairwise(line))
+    assert longest < 10, "no stretch is left out"
+    assert place_in_line(5, 0) == 0

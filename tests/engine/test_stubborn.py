@@ -4,6 +4,7 @@ back. Those that are about the account fail nobody."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
 
 import pytest
 
@@ -70,6 +71,82 @@ def test_so_do_several_in_a_row_and_all_the_others_are_served(calm: None, world:
     world.play(script)
     assert world.counts_at_end == {"sent": 20, "failed": 4}
     assert max(tries(world)[name] for name in names) <= 12
+
+
+def stubborn(real: Act, message: Message) -> Awaitable[Outcome]:
+    """A server that tells single people "not now" for ever, and says no more than that."""
+
+    async def refuse() -> Outcome:
+        return Outcome(OutcomeKind.THROTTLED, "451 Please try again later", "451")
+
+    return refuse() if message.target.startswith("stubborn") else real(message)
+
+
+@pytest.mark.parametrize("ahead", [0, 5], ids=["in front of all", "in the middle"])
+def test_many_side_by_side_keep_the_others_waiting_for_minutes(
+    calm: None, world: World, ahead: int
+) -> None:
+    """Whoever is tried behind a hold is looked for elsewhere: one of them costs two holds, a minute
+    and two, and the other nineteen cost nobody else anything."""
+    good = [f"b{n}" for n in range(20)]
+    names = [*good[:ahead], *(f"stubborn{n}" for n in range(20)), *good[ahead:]]
+
+    async def script(world: World) -> None:
+        provider = Double(world.providers.get("sandbox"), send=stubborn)
+        world.account(latency=FAST)
+        world.campaign(targets=to(*names))
+        process = world.process(poll_us=HOUR, providers=provider.registry())
+        began_at = world.clock.now()
+        await until(world, lambda: world.counts().get("sent") == 20, SECOND, within_us=HOUR)
+        assert world.clock.now() - began_at <= 3 * MINUTE + 5 * SECOND
+        await finish(world, process=process, every_us=MINUTE, within_us=3 * DAY)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 20, "failed": 20}
+
+
+def test_one_here_and_there_is_paid_for_once(calm: None, world: World) -> None:
+    """Once a provider was seen to mean single people, the next one that it means so holds nobody
+    back."""
+    names = [f"b{n}" if n % 21 else f"stubborn{n}" for n in range(420)]
+
+    async def script(world: World) -> None:
+        provider = Double(world.providers.get("sandbox"), send=stubborn)
+        world.account(latency=FAST)
+        world.campaign(targets=to(*names))
+        process = world.process(poll_us=HOUR, providers=provider.registry())
+        began_at = world.clock.now()
+        await until(world, lambda: world.counts().get("sent") == 400, SECOND, within_us=DAY)
+        assert world.clock.now() - began_at < 15 * MINUTE
+        await finish(world, process=process, every_us=MINUTE, within_us=3 * DAY)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 400, "failed": 20}
+
+
+def test_an_account_that_is_too_fast_as_well_fails_nobody_else(calm: None, world: World) -> None:
+    """Five a minute are taken, one person is refused for ever: the others wait, and are sent."""
+    taken: list[int] = []
+
+    async def sparing_and_stubborn(real: Act, message: Message) -> Outcome:
+        now = world.clock.now()
+        full = len([at for at in taken if at > now - MINUTE]) >= 5
+        if full and not message.target.startswith("stubborn"):
+            return Outcome(OutcomeKind.THROTTLED, "451 Please try again later", "451")
+        outcome: Outcome = await stubborn(real, message)
+        if outcome.kind is OutcomeKind.ACCEPTED:
+            taken.append(now)
+        return outcome
+
+    async def script(world: World) -> None:
+        provider = Double(world.providers.get("sandbox"), send=sparing_and_stubborn)
+        world.account(policy={"rate": "60/min"}, latency=FAST)
+        world.campaign(targets=to("stubborn", *(f"b{n}" for n in range(150))))
+        process = world.process(poll_us=HOUR, providers=provider.registry())
+        await finish(world, process=process, every_us=MINUTE, within_us=3 * DAY)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 150, "failed": 1}
 
 
 @pytest.mark.parametrize(("count", "refused"), [(2, 6), (5, 12), (30, 50)])

@@ -194,5 +194,12 @@ def why(answer: Why) -> dict[str, Any]:
             for view in answer.gates
         ],
         "outside": list(answer.outside),
+        "away": None
+        if answer.away is None
+        else {
+            "reason": answer.away.reason,
+            "at": instant(answer.away.at),
+            "tried_again_at": instant(answer.away.again_at),
+        },
         "cures": list(answer.cures),
     }

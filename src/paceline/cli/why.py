@@ -10,6 +10,7 @@ from rich.text import Text
 from paceline.cli import output, shapes
 from paceline.cli.alerts import say_alerts
 from paceline.cli.alerts import shape as alert_shape
+from paceline.cli.answering import cure, held_shape, held_text
 from paceline.cli.options import AsJson
 from paceline.cli.surroundings import existing
 from paceline.core.instants import Instant, local_text
@@ -17,7 +18,7 @@ from paceline.core.model import Go, Refuse, Wait
 from paceline.core.pacer import GateView
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
-from paceline.engine import queries
+from paceline.engine import held_ways, queries
 from paceline.engine.alerts import concerning
 from paceline.engine.ports import Delivery
 from paceline.engine.queries import Why
@@ -42,8 +43,9 @@ def why(
         run_ids = [] if answer.delivery is None else [answer.delivery.run_id]
         alerts = concerning(tx, account_ids=[answer.account.id], run_ids=run_ids)
         told = [alert_shape(tx, alert) for alert in alerts]
+        held = held_ways.of_account(tx, answer.account)
     if as_json:
-        output.say_json({**shapes.why(answer), "alerts": told})
+        output.say_json({**shapes.why(answer), "answers_held": held_shape(held), "alerts": told})
         return
     say_alerts(alerts)
     output.say(_heading(answer))
@@ -58,8 +60,12 @@ def why(
     if not answer.settled and not isinstance(answer.verdict, Go):
         for reason in answer.outside:
             output.say(f"besides, {reason}")
-    for cure in answer.cures:
-        output.say(f"to go on: {cure}")
+    for command in answer.cures:
+        output.say(f"to go on: {command}")
+    if held is not None:
+        output.say()
+        output.say(held_text(held, now))
+        output.say(f"to go on: {cure(answer.account.name)}")
 
 
 def zone_of(answer: Why) -> str:

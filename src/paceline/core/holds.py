@@ -24,7 +24,8 @@ THROTTLED_KEPT = 32
 """Messages kept per account that were throttled and wait; those of longest ago are forgotten."""
 
 FORGOTTEN_US = WEEK
-"""A message that was not throttled for so long is as any other."""
+"""A message that was not throttled for so long is as any other; and a provider that has singled
+nobody out for so long means the account when it says "not now"."""
 
 _NONE: Mapping[int, tuple[Instant, str]] = MappingProxyType({})
 _NOBODY: Mapping[int, tuple[int, Instant]] = MappingProxyType({})
@@ -44,15 +45,24 @@ class Holds(NamedTuple):
     """How often messages that wait were throttled, by delivery, and when last (``stubborn.py``)."""
     passed: int = 0
     """How many messages got through since one of them held others back; counted while any waits."""
+    passed_at: Instant = 0
+    """When enough of them had got through in a row to show something, the last time."""
+    single_at: Instant = 0
+    """When a throttle was last shown to be about one recipient alone."""
 
     def throttle(self, delivery_id: int, at: Instant, *, alone: bool = False) -> Holds:
-        """These, with a message throttled once more; ``alone`` if that says nothing of others."""
+        """These, with a message throttled once more; ``alone`` if that says nothing of others. Then
+        it stays what has been shown of it before."""
+        at = self.throttled_at(delivery_id) or at if alone else at
         counts = {**self.throttled, delivery_id: (self.times_throttled(delivery_id) + 1, at)}
         kept = sorted(counts.items(), key=lambda entry: entry[1][1])[-THROTTLED_KEPT:]
         return self._replace(throttled=dict(kept), passed=self.passed if alone else 0)
 
     def times_throttled(self, delivery_id: int) -> int:
         return self.throttled[delivery_id][0] if delivery_id in self.throttled else 0
+
+    def throttled_at(self, delivery_id: int) -> Instant:
+        return self.throttled[delivery_id][1] if delivery_id in self.throttled else 0
 
     def let_go(self, delivery_id: int) -> Holds:
         """These, without a message that waits no longer."""
@@ -97,7 +107,8 @@ class Holds(NamedTuple):
         ramps = tuple([entry for entry in self.ramps if _ends_at(entry) > at])
         since_at = at - FORGOTTEN_US
         throttled = {one: times for one, times in self.throttled.items() if times[1] > since_at}
-        if not (runs or waiting or ramps or throttled):
+        single = self.single_at > since_at
+        if not (runs or waiting or ramps or throttled or single):
             return NO_HOLDS
         return Holds(
             self.newcomers_until_at if waiting else 0,
@@ -105,7 +116,9 @@ class Holds(NamedTuple):
             runs,
             ramps,
             throttled,
-            self.passed if throttled else 0,
+            self.passed if throttled or single else 0,
+            self.passed_at if throttled else 0,
+            self.single_at if single else 0,
         )
 
     def not_beyond(self, latest_at: Instant) -> Holds:
@@ -116,6 +129,8 @@ class Holds(NamedTuple):
             newcomers_until_at=min(self.newcomers_until_at, latest_at),
             runs={run: (min(at, latest_at), why) for run, (at, why) in self.runs.items()},
             ramps=tuple((min(at, latest_at), ramp) for at, ramp in self.ramps),
+            passed_at=min(self.passed_at, latest_at),
+            single_at=min(self.single_at, latest_at),
         )
 
     def moved_ahead(self, by_us: int) -> Holds:
@@ -142,6 +157,10 @@ class Holds(NamedTuple):
             raw["throttled"] = {str(one): list(times) for one, times in self.throttled.items()}
         if self.passed:
             raw["passed"] = self.passed
+        if self.passed_at:
+            raw["passed_at"] = self.passed_at
+        if self.single_at:
+            raw["single_at"] = self.single_at
         return raw
 
 
@@ -160,6 +179,8 @@ def decoded(raw: Mapping[str, Any]) -> Holds:
         tuple((at, Throttle.from_mapping(ramp)) for at, ramp in raw.get("ramps", ())),
         {int(one): (count, at) for one, (count, at) in raw.get("throttled", {}).items()},
         raw.get("passed", 0),
+        raw.get("passed_at", 0),
+        raw.get("single_at", 0),
     )
 
 

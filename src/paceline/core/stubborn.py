@@ -7,11 +7,15 @@ through in a row, and the message is throttled again, it is the message's own tr
 ladder and fails as after any soft refusal, and holds nobody back. If others are throttled as well,
 it is the account's trouble, and nobody climbs. Where nobody else is there to be tried, nothing can
 be told apart; but nothing is tried for ever either.
+
+Those whom a server will not have often stand side by side: a company, a domain. Whoever is tried
+behind a hold is therefore looked for elsewhere in the line, or each of them would hold back all the
+others before one of those is tried.
 """
 
 from __future__ import annotations
 
-from paceline.core.holds import Holds
+from paceline.core.holds import FORGOTTEN_US, Holds
 from paceline.core.instants import HOUR, MINUTE, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.retry import Consequence
@@ -34,20 +38,55 @@ LONGEST_POWER = 8
 FOURFOLD = 4
 """How many times a hold a message steps aside for: as many others may be tried meanwhile, of which
 some may be as stubborn. So many times as long each time, or they would keep meeting."""
+GOLDEN = 0.618_033_988_75
+"""Steps of this share of a circle never come near a place where they were before."""
 
 
-def read_alone(outcome: Outcome, holds: Holds, delivery_id: int) -> Outcome:
+def read_alone(outcome: Outcome, holds: Holds, delivery_id: int, now: Instant) -> Outcome:
     """The answer as it is to be understood, by what is known of the message and of others."""
     if outcome.kind is not OutcomeKind.THROTTLED:
         return outcome
     nth = holds.times_throttled(delivery_id) + 1
-    alone = holds.passed >= OTHERS and nth >= ALONE_AFTER
-    enough = BY_ITSELF if len(holds.throttled) <= 1 else AT_LAST
+    alone = _shown_alone(holds, delivery_id) or _taken_for_alone(outcome, holds, now)
+    enough = BY_ITSELF if len(holds.throttled) <= 1 or _singled_out(holds, now) else AT_LAST
     if not (alone or nth >= enough):
         return outcome
     why = "others get through" if alone else f"throttled {nth} times"
     reason = f"{outcome.reason or outcome.kind} ({why})"
     return outcome._replace(kind=OutcomeKind.TRANSIENT, reason=reason)
+
+
+def _singled_out(holds: Holds, now: Instant) -> bool:
+    """Whether the provider has lately said so of single people."""
+    return holds.single_at > now - FORGOTTEN_US
+
+
+def _shown_alone(holds: Holds, delivery_id: int) -> bool:
+    """Whether others have got through since it was throttled right behind a hold."""
+    if holds.times_throttled(delivery_id) + 1 < ALONE_AFTER:
+        return False
+    return holds.passed >= OTHERS or holds.passed_at > holds.throttled_at(delivery_id)
+
+
+def _taken_for_alone(outcome: Outcome, holds: Holds, now: Instant) -> bool:
+    """Whether it need not be shown again: this provider says so of single people, and has just let
+    others through. The next one that is told the same holds the account back, so that a throttle
+    which is the account's costs it one call more, and no more than that."""
+    return _singled_out(holds, now) and holds.passed >= OTHERS and outcome.retry_after_us is None
+
+
+def elsewhere(holds: Holds) -> int:
+    """How often the line was left, as long as it does not go well: 0 where whoever is next may
+    be."""
+    if not holds.throttled or holds.passed >= OTHERS:
+        return 0
+    return sum(times > 1 for times, _ in holds.throttled.values())
+
+
+def place_in_line(nth: int, length: int) -> int:
+    """Where in a line of so many to go on for the ``nth`` time: each time far from all places
+    before, so that no stretch of it is left out for long."""
+    return int(nth * GOLDEN % 1 * length)
 
 
 def stepping_aside(result: Consequence, outcome: Outcome, times: int, now: Instant) -> Consequence:
@@ -67,10 +106,18 @@ def noted(
     """The holds after an answer: how often the message was throttled, as long as it waits, and how
     many others got through."""
     over = result.event != "retry"
-    if answer.kind is OutcomeKind.THROTTLED and not over:
-        return holds.throttle(delivery_id, now, alone=result.climbs)
+    if answer.kind is OutcomeKind.THROTTLED:
+        if _shown_alone(holds, delivery_id):
+            holds = holds._replace(single_at=now)
+        elif result.climbs and holds.single_at:
+            # Taken for its own without proof: the next one need not be.
+            holds = holds._replace(passed=0)
+        if not over:
+            return holds.throttle(delivery_id, now, alone=result.climbs)
     if over and delivery_id in holds.throttled:
         holds = holds.let_go(delivery_id)
-    if answer.kind is OutcomeKind.ACCEPTED and holds.throttled:
-        return holds._replace(passed=holds.passed + 1)
+    counts = holds.passed < OTHERS and (holds.throttled or holds.single_at)
+    if answer.kind is OutcomeKind.ACCEPTED and counts:
+        passed = holds.passed + 1
+        return holds._replace(passed=passed, passed_at=now if passed == OTHERS else holds.passed_at)
     return holds

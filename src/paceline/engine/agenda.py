@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Ask, Content, Wait
 from paceline.core.policy import Policy
 from paceline.core.slots import Rank
 from paceline.core.states import RunState
+from paceline.core.stubborn import place_in_line
 from paceline.engine.pooling import LOOK_AGAIN_US, Claims
 from paceline.engine.ports import Delivery, Journal, Run, Spot, Tx
 from paceline.engine.turns import is_served, parsed_hours, rank_of
 
 PAGE = 8
 """Deliveries read ahead at first, and again by a lane that takes its time: they lie in memory."""
+AT_FIRST = 2
+"""Those that are read when a lane begins: many send one message and are parked."""
 LARGEST_PAGE = 64
 STRETCH = 256
 """How many of those that are nobody's are passed by at a time, by who may write to nobody new."""
@@ -27,6 +32,15 @@ START: Spot = (-1, 0)
 """Before everything that waits."""
 QUICK_US = 2 * SECOND
 """A page that is used up sooner is followed by a larger one."""
+
+
+class Page(NamedTuple):
+    """What was read ahead of one run."""
+
+    rows: list[Delivery]
+    next_due_at: Instant | None
+    contacted: Mapping[str, tuple[Instant, ...]]
+    read_at: Instant
 
 
 def contacted(
@@ -66,8 +80,10 @@ class RunQueue:
         self._claims = claims if run.pooled else None
         # The next one is the last: a list takes a tenth of the room of what has two ends.
         self._page: list[Delivery] = []
-        self._size = PAGE
+        self._size = AT_FIRST
         self._read_at: Instant = 0
+        self._elsewhere = 0
+        """How often the line had been left when it was read (``core/stubborn.py``)."""
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
         self._put_off: Wait | None = None
@@ -142,7 +158,7 @@ class RunQueue:
         self._page.clear()
         self._next_due_at = 0
 
-    def must_read(self, now: Instant) -> bool:
+    def must_read(self, now: Instant, elsewhere: int = 0) -> bool:
         """Whether ``read`` is due. Whatever the lane has settled must be in the store by then,
         or a retry that is not written yet would be taken for none at all.
 
@@ -150,6 +166,8 @@ class RunQueue:
         wait until the page read ahead is used up.
         """
         if self._expected and self._expected[0] <= now:
+            return True
+        if elsewhere and elsewhere != self._elsewhere:
             return True
         return not self._page and self._next_due_at is not None and self._next_due_at <= now
 
@@ -166,40 +184,45 @@ class RunQueue:
         self.contacted = {**self.contacted, target: instants}
         return True
 
-    async def read(self, now: Instant, nobody_new: Wait | None = None) -> None:
+    async def read(self, now: Instant, nobody_new: Wait | None = None, elsewhere: int = 0) -> None:
         """Read the next page; ``nobody_new`` is until when, and why, the account writes to nobody
-        it does not know. Such people may be known to others of a pool, and are left to them."""
+        it does not know. Such people may be known to others of a pool, and are left to them.
+        ``elsewhere`` is how often it had to be left, where it is not gone on with as it stands."""
         assert self._journal is not None, "a queue without a journal only asks"
         quick = 0 <= now - self._read_at < QUICK_US
-        self._size = LARGEST_PAGE if quick else PAGE
-        self._read_at = now
-        rows, next_due_at, found = await self._journal.read(
-            lambda tx: self._read(tx, now, nobody_new)
-        )
-        self._page = rows[::-1]
+        self._size = LARGEST_PAGE if quick or elsewhere else PAGE
+        self._elsewhere = elsewhere
+        page = await self._journal.read(lambda tx: self.look(tx, now, nobody_new))
         self._knowing = nobody_new is not None
         if nobody_new is None:
             self._passed = START
         self._passing_by = None if self._passed == START else nobody_new
-        while self._expected and (not rows or self._expected[0] <= now):
+        while self._expected and (not page.rows or self._expected[0] <= now):
             heapq.heappop(self._expected)
-        self._next_due_at = next_due_at
-        self.contacted = found
+        self.take(page._replace(rows=_from_elsewhere(page.rows, elsewhere)) if elsewhere else page)
 
-    def _read(
-        self, tx: Tx, now: Instant, nobody_new: Wait | None
-    ) -> tuple[list[Delivery], Instant | None, Mapping[str, tuple[Instant, ...]]]:
+    def take(self, page: Page) -> None:
+        """Go on with what was read just now."""
+        self._read_at = page.read_at
+        self._page = page.rows[::-1]
+        self._next_due_at = page.next_due_at
+        self.contacted = page.contacted
+
+    def look(self, tx: Tx, now: Instant, nobody_new: Wait | None = None) -> Page:
+        """The next page, as it is in the store."""
         own = rows = tx.path.due(self._account_id, self.run.id, now, self._size)
         if self._claims is not None and nobody_new is None:
             rows = self._ahead(tx, own)
         next_due_at: Instant | None = now
-        if not rows:
-            next_due_at = tx.path.next_due_at(self._account_id, self.run.id)
-            if self._claims is not None:
-                if nobody_new is None:
-                    rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
-                else:
-                    rows, next_due_at = self._known(tx, self._claims, now, next_due_at, nobody_new)
+        if not rows or (self._claims is None and len(rows) < self._size):
+            # Asked for along with all that is due: when that is sent, nobody need look again.
+            after_at = now if rows else -1
+            next_due_at = tx.path.next_due_at(self._account_id, self.run.id, after_at)
+        if not rows and self._claims is not None:
+            if nobody_new is None:
+                rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
+            else:
+                rows, next_due_at = self._known(tx, self._claims, now, next_due_at, nobody_new)
         if own and not rows:
             # Others are about to take all that is nobody's.
             rows, next_due_at = own, now
@@ -207,7 +230,7 @@ class RunQueue:
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
             found = contacted(tx, rows, since_at)
-        return rows, next_due_at, found
+        return Page(rows, next_due_at, found, now)
 
     def _ahead(self, tx: Tx, own: list[Delivery]) -> list[Delivery]:
         """What of its own an account of a pool takes before what is nobody's: what was tried
@@ -283,6 +306,15 @@ class RunQueue:
         return self.usual
 
 
+def _from_elsewhere(rows: list[Delivery], elsewhere: int) -> list[Delivery]:
+    """The same, but for those that were never tried: they follow from another place on, and what
+    was left behind comes last."""
+    tried = [row for row in rows if row.attempts]
+    fresh = [row for row in rows if not row.attempts]
+    start = place_in_line(elsewhere, len(fresh))
+    return tried + fresh[start:] + fresh[:start][::-1]
+
+
 class Agenda:
     """Every run that has something to send from one account."""
 
@@ -296,10 +328,12 @@ class Agenda:
         claims: Claims | None = None,
         *,
         begun: Collection[int] = (),
+        pages: Mapping[int, Page] = MappingProxyType({}),
     ) -> None:
         """``served`` are the runs that had their turn already, the latest last: reading the agenda
         anew must not begin the round anew, or the first run would have every turn. ``begun`` are
-        the firings of which something was sent from here."""
+        the firings of which something was sent from here. ``pages`` were read ahead with all the
+        rest."""
         self._queues = {
             run.id: RunQueue(run, account_id, policy, journal, claims)
             for run in runs
@@ -308,6 +342,8 @@ class Agenda:
         """A cancelled run sends nothing more, but what was on its way then is seen off."""
         for run_id in self._queues.keys() & set(begun):
             self._queues[run_id].begun = True
+        for run_id in self._queues.keys() & pages.keys():
+            self._queues[run_id].take(pages[run_id])
         self._turn = len(served)
         for turn, run_id in enumerate(served, start=1):
             if run_id in self._queues:
@@ -336,6 +372,12 @@ class Agenda:
 
     def queue_of(self, run_id: int) -> RunQueue | None:
         return self._queues.get(run_id)
+
+    def expect(self, run_id: int, due_at: Instant) -> None:
+        """A delivery of that run will fall due then, if the run is still served from here."""
+        queue = self._queues.get(run_id)
+        if queue is not None:
+            queue.expect(due_at)
 
     def drop(self, run_id: int) -> None:
         self._queues.pop(run_id, None)

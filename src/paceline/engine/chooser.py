@@ -19,10 +19,12 @@ from paceline.core.instants import DAY, SECOND, Instant
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.pacer import HORIZON
 from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.core.stubborn import elsewhere
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import LaneFailed
+from paceline.engine.crowd import Place
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -78,6 +80,7 @@ class Chooser:
         self._driver = driver
         self._shut_out = ShutOut(context, memory, outbox, lease, sender)
         self._not_before_at: Instant = 0
+        self._place = Place(context.crowd)
 
     async def start_next(self, now: Instant) -> Instant | None:
         """Start the next delivery that may go; else the earliest instant at which one may."""
@@ -124,9 +127,9 @@ class Chooser:
         somebody has changed.
         """
         memory = self._memory
-        if queue.must_read(now):
+        if queue.must_read(now, left := elsewhere(memory.usage.holds)):
             await self._outbox.flush(self._sender.flying)
-            await queue.read(now, self._memory.nobody_new(now))
+            await queue.read(now, memory.nobody_new(now), left)
         delivery = queue.first
         if delivery is None:
             return queue.waits_for(now)
@@ -161,6 +164,7 @@ class Chooser:
         queue.pop()
         memory.agenda.served(queue)
         await self._set_out(flight)
+        self._place.called(flight.started_at)
         return GO
 
     async def _see_to(self, queue: RunQueue, delivery: Delivery) -> Go | Wait:
@@ -251,7 +255,7 @@ class Chooser:
     def _wake_for(self, verdict: Wait) -> Instant | None:
         if verdict.until_at is None or verdict.gate not in PACE_GATES:
             return verdict.until_at
-        return verdict.until_at - self._context.lead.us
+        return self._place.stepped_back(verdict.until_at) - self._context.lead.us
 
     async def _open(self) -> None:
         timeout_us = self._memory.policy.timeout_us
@@ -365,9 +369,8 @@ class Chooser:
     async def end_runs(self, run_ids: Iterable[int]) -> None:
         """End those of these runs of which nothing can move by itself any more."""
         for run_id in sorted(run_ids):
-            ended = await self._journal.write(
-                partial(lane_writes.end_run, run_id=run_id, now=self._clock.now())
-            )
+            asked = (run_id, self._clock.now())
+            ended = await self._journal.write_together(lane_writes.end_runs, asked)
             if ended is not None:
                 self._memory.agenda.drop(run_id)
                 log.info(

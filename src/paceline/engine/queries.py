@@ -17,10 +17,10 @@ from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
 from paceline.engine.agenda import Agenda, RunQueue, contacted
 from paceline.engine.arrival import Eta, eta
+from paceline.engine.away import Away, away_of, unserved
 from paceline.engine.bidding import FollowUps, follow_ups_of
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
-from paceline.engine.fleet import held_up
 from paceline.engine.memory import Snapshot, acquainted, take_snapshot
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
@@ -83,6 +83,8 @@ class Why:
     """What holds it back that is no gate: a stop, a paused run, no process running."""
     cures: list[str] = field(default_factory=list)
     """The commands by which somebody lets it go on, where it needs somebody."""
+    away: Away | None = None
+    """Why its account cannot be opened, where that is so."""
 
 
 def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
@@ -100,7 +102,7 @@ def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
         counts=counts,
         events=tx.events.latest(account_id=account.id, limit=10),
         stopped=stopped(tx),
-        held=held_up(tx, snapshot.row, snapshot.policy.day_zone),
+        held="; ".join(unserved(tx, snapshot, away_of(tx, snapshot))),
     )
 
 
@@ -196,7 +198,13 @@ def _why_pooled(tx: Tx, delivery: Delivery, now: Instant) -> Why:
     ]
     if not answers:
         raise NotFoundError(f"every account that could send delivery {delivery.id} was removed")
-    return min(answers, key=lambda why: _opens_at(why.verdict, now))
+    return min(answers, key=lambda why: _leaves_at(why, now))
+
+
+def _leaves_at(why: Why, now: Instant) -> Instant:
+    """When an account can send at the earliest: one that cannot be opened has to be, first."""
+    opens_at = _opens_at(why.verdict, now)
+    return opens_at if why.away is None else max(opens_at, why.away.again_at or now)
 
 
 def _opens_at(verdict: Verdict, now: Instant) -> Instant:
@@ -249,15 +257,16 @@ def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) ->
         ask = _ask_of(tx, run, delivery, snapshot, now)
         ask = _as_planned(pacer, now, usage, ask, delivery)
     waits = delivery is None or delivery.state in (DeliveryState.PLANNED, DeliveryState.READY)
-    gates = pacer.explain(now, usage, ask)
+    gates, unopened = pacer.explain(now, usage, ask), away_of(tx, snapshot)
     return Why(
         account=account,
         delivery=delivery,
         settled=not waits,
         verdict=_told(pacer.verdict(now, usage, ask), delivery) if waits else Go(),
         gates=gates,
-        outside=_outside(tx, snapshot, delivery, run),
+        outside=_outside(tx, snapshot, delivery, run, unopened),
         cures=list(_cures(tx, account, delivery, run, gates)),
+        away=unopened,
     )
 
 
@@ -295,10 +304,16 @@ def _ask_of(tx: Tx, run: Run, delivery: Delivery, snapshot: Snapshot, now: Insta
     return acquainted(tx, snapshot, delivery, queue.ask(delivery, queue.content_of(delivery)))
 
 
-def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | None) -> list[str]:
-    held = held_up(tx, snapshot.row, snapshot.policy.day_zone)
+def _outside(
+    tx: Tx,
+    snapshot: Snapshot,
+    delivery: Delivery | None,
+    run: Run | None,
+    unopened: Away | None,
+) -> list[str]:
+    nobody = unserved(tx, snapshot, unopened)
     if delivery is not None and delivery.state is DeliveryState.SENDING:
-        return [held] if held else []  # nothing else stops what has started
+        return nobody  # nothing else stops what has started
     found = []
     stopped = tx.settings.stopped()
     if stopped is not None:
@@ -309,9 +324,7 @@ def _outside(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, run: Run | N
         found.append(turn)
     if delivery is None:
         found.append("nothing waits on this account")
-    if held:
-        found.append(held)
-    return found
+    return found + nobody
 
 
 def _turn(tx: Tx, run: Run | None, snapshot: Snapshot) -> str:

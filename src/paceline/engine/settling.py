@@ -173,7 +173,7 @@ def settle(
     elif outcome.kind is OutcomeKind.ACCEPTED:
         result = ACCEPTED
     else:
-        outcome = read_alone(outcome, usage.holds, delivery.id)
+        outcome = read_alone(outcome, usage.holds, delivery.id, now)
         rule = signals.rule_for(provider, flight.ask.action, outcome)
         scope = rule.scope if rule is not None else Scope.ACCOUNT
         # Calls that were under way together meet the same throttle: one setback, not three.
