@@ -27,6 +27,9 @@ from tests.logging_kept import logging_as_before
 
 T = TypeVar("T")
 
+ROGUE = Path(__file__).parent / "rogue"
+"""On the path of a service it makes it live faster (``rogue/sitecustomize.py``)."""
+
 PATIENCE_S = 90
 """How long anything may take on a busy machine before it counts as hanging."""
 
@@ -207,3 +210,9 @@ def lives(pid: int) -> bool:
 def services(installation: Installation, *names: str) -> Iterator[list[Service]]:
     with ExitStack() as stack:
         yield [stack.enter_context(installation.service(name)) for name in names]
+
+
+def worker_of(service: Service) -> tuple[list[str], int]:
+    """The next worker that is started: whose it is, and its number."""
+    started = json.loads(service.wait_for_line('"event": "worker started"'))
+    return started["accounts"], started["pid"]

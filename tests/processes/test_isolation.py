@@ -4,7 +4,6 @@ import json
 import os
 import signal
 from collections.abc import Iterable
-from pathlib import Path
 
 import httpx
 import pytest
@@ -21,10 +20,9 @@ from paceline.engine.ports import Account, Alert
 from paceline.engine.queries import why_account
 from paceline.engine.verify import verify
 from paceline.interpreter import EXIT_BLOCKED, EXIT_MEMORY
-from tests.processes.service import Installation, Service, eventually, lives
+from tests.processes.service import ROGUE, Installation, Service, eventually, lives
 
 COUNT = 40
-ROGUE = Path(__file__).parent / "rogue"
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
+import httpx
 import pytest
 
 from paceline.core.instants import MILLISECOND, MINUTE
@@ -18,6 +20,20 @@ def trusted_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(HttpProvider, "_certificates", lambda provider: certificates())
         yield
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch) -> list[httpx.AsyncClient]:
+    """Every client that is made from now on."""
+    found: list[httpx.AsyncClient] = []
+    made = httpx.AsyncClient.__init__
+
+    def note(self: httpx.AsyncClient, *args: Any, **more: Any) -> None:
+        found.append(self)
+        made(self, *args, **more)
+
+    monkeypatch.setattr(httpx.AsyncClient, "__init__", note)
+    return found
 
 
 @pytest.fixture

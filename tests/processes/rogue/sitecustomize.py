@@ -82,6 +82,10 @@ def patch_guard(module: Any) -> None:
     module.GuardOptions = partial(module.GuardOptions, **after, look_us=SECOND // 10)
 
 
+def patch_smtp(module: Any) -> None:
+    module.ANSWERED_WITHIN_US = SECOND
+
+
 PATCHES: dict[str, Callable[[Any], None]] = {
     "paceline.engine.leases": patch_leases,
     "paceline.engine.crashes": patch_crashes,
@@ -89,6 +93,7 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "paceline.engine.orchestrator": patch_orchestrator,
     "paceline.guard": patch_guard,
     "paceline.providers.sandbox.provider": patch_sandbox,
+    "paceline.providers.smtp.driver": patch_smtp,
     "paceline.worker": patch_worker,
 }
 

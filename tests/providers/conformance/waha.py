@@ -32,6 +32,7 @@ from tests.providers.waha.fake import (
     FakeWaha,
     answer_of,
 )
+from tests.providers.waha.live import address_of
 
 ROWS = {row.code: row.kind for row in ERRORS} | {
     f"http-{status}": kind for status, kind in BY_STATUS.items()
@@ -65,7 +66,9 @@ class WahaStage(WebStage):
         self.fake.answers[path] = Scripted(502, b"<html>", HTML)
 
     def sent(self) -> list[Seen]:
-        return [Seen(_target(one["chat"]), one["text"], one["file"]) for one in self.fake.messages]
+        return [
+            Seen(address_of(one["chat"]), one["text"], one["file"]) for one in self.fake.messages
+        ]
 
     def uploads(self) -> int:
         """None: each file travels with its message."""
@@ -73,10 +76,6 @@ class WahaStage(WebStage):
 
     def forget_uploads(self) -> None:
         self.restart()
-
-
-def _target(chat: str) -> str:
-    return f"+{chat.removesuffix('@c.us')}" if chat.endswith("@c.us") else chat
 
 
 def _stage(engine: str, **settings: Any) -> Callable[[], AbstractContextManager[WahaStage]]:

@@ -246,16 +246,8 @@ def test_an_alias_has_to_be_one(fake: FakeGmail) -> None:
 
 
 def test_an_account_that_stays_shut_leaves_no_client_behind(
-    fake: FakeGmail, monkeypatch: pytest.MonkeyPatch
+    fake: FakeGmail, clients: list[httpx.AsyncClient]
 ) -> None:
-    clients: list[httpx.AsyncClient] = []
-    made = httpx.AsyncClient.__init__
-
-    def note(self: httpx.AsyncClient, *args: Any, **more: Any) -> None:
-        clients.append(self)
-        made(self, *args, **more)
-
-    monkeypatch.setattr(httpx.AsyncClient, "__init__", note)
     fake.token_answers.append(no_token(400, "invalid_grant"))
     opening(fake)
     assert [client.is_closed for client in clients] == [True, True]

@@ -12,7 +12,7 @@ import ssl
 import threading
 from argparse import Namespace
 from collections import deque
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -78,6 +78,17 @@ class ImapServer:
         }  # fmt: skip
         return Access(**(known | more))
 
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """What an account is told of its mailbox."""
+        access = self.access()
+        return {
+            "imap_host": access.host,
+            "imap_port": access.port,
+            "imap_security": access.security,
+            "imap_username": access.username,
+            "imap_password": access.password,
+        } | more
+
     # ------------------------------------------------------------------ what it has seen
 
     def note(self, number: int, command: str) -> None:
@@ -107,11 +118,20 @@ class ImapServer:
 
     def append(self, raw: bytes, folder: str = "INBOX", user: str = USER) -> None:
         """Put a letter into a folder, as mail servers do: over IMAP."""
+        with self.filing(folder, user) as file:
+            file(raw)
+
+    @contextmanager
+    def filing(self, folder: str, user: str = USER) -> Iterator[Callable[[bytes], None]]:
+        """The same for whoever has many."""
         client = self._client(user)
-        try:
-            when = '"16-Nov-2026 12:00:00 +0000"'
-            typ, told = client.append(folder, "", when, raw)
+
+        def file(raw: bytes) -> None:
+            typ, told = client.append(folder, "", '"16-Nov-2026 12:00:00 +0000"', raw)
             assert typ == "OK", told
+
+        try:
+            yield file
         finally:
             client.logout()
 

@@ -14,7 +14,7 @@ import logging
 import ssl
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -107,6 +107,8 @@ class FakeServer:
         self.changed = threading.Condition()
         self.failures: list[BaseException] = []
         self.leave = lambda: None
+        self.files: Callable[[bytes], None] = lambda raw: None
+        """What it does with a letter that it takes, before it says so."""
 
     def settings(self, **more: Any) -> dict[str, Any]:
         return {
@@ -248,6 +250,7 @@ class _Smtp(SMTP):
                 self.session.ssl is not None or self.over_tls,
             )
         )
+        self.fake.files(content)
 
     over_tls = False
 

@@ -59,17 +59,6 @@ def imap() -> Iterator[ImapServer]:
             assert not thread.is_alive()
 
 
-def mailbox(imap: ImapServer, **more: Any) -> dict[str, Any]:
-    access = imap.access()
-    return {
-        "imap_host": access.host,
-        "imap_port": access.port,
-        "imap_security": access.security,
-        "imap_username": access.username,
-        "imap_password": access.password,
-    } | more
-
-
 def own_id(message: Message) -> str:
     return message_id(message.key, Sender(USER))
 
@@ -96,7 +85,7 @@ def test_the_folder_that_the_server_marks(fake: FakeServer, imap: ImapServer) ->
     imap.append(copy_of(sent), QUOTED)
     imap.script.append(imap_server.Step("LIST", before=FLAGGED))
     before = imap.flags(QUOTED)
-    assert look(fake, mailbox(imap), sent) == Found("present", own_id(sent))
+    assert look(fake, imap.settings(), sent) == Found("present", own_id(sent))
     # Nothing there was touched.
     assert imap.flags(QUOTED) == before and imap.count("SELECT") == 0
 
@@ -107,13 +96,13 @@ def test_one_that_marks_its_folders_only_when_asked(fake: FakeServer, imap: Imap
     told = "* CAPABILITY IMAP4rev1 SPECIAL-USE"
     imap.script.extend([imap_server.Step("CAPABILITY", "OK done", before=told)] * 2)
     imap.script.append(imap_server.Step("LIST (SPECIAL-USE)", "OK done", before=FLAGGED))
-    assert look(fake, mailbox(imap), sent).finding == "present"
+    assert look(fake, imap.settings(), sent).finding == "present"
 
 
 def test_the_folder_that_the_settings_name(fake: FakeServer, imap: ImapServer) -> None:
     sent = letter()
     imap.append(copy_of(sent), QUOTED)
-    assert look(fake, mailbox(imap, sent_folder=SENT), sent).finding == "present"
+    assert look(fake, imap.settings(sent_folder=SENT), sent).finding == "present"
     assert imap.count("LIST") == 0
 
 
@@ -121,7 +110,7 @@ def test_a_letter_that_goes_on_with_it_is_another_one(fake: FakeServer, imap: Im
     sent = letter()
     follows = copy_of(letter(key="home-77-0"), f"References: {own_id(sent)}")
     imap.append(follows, QUOTED)
-    assert look(fake, mailbox(imap, sent_folder=SENT), sent) == UNCLEAR
+    assert look(fake, imap.settings(sent_folder=SENT), sent) == UNCLEAR
 
 
 # ---------------------------------------------------------------------- what is not
@@ -139,14 +128,14 @@ def test_a_letter_that_goes_on_with_it_is_another_one(fake: FakeServer, imap: Im
 def test_absence_is_proof_only_where_the_settings_say_so_and_then_not_at_once(
     fake: FakeServer, imap: ImapServer, more: dict[str, Any], ago_us: int, found: Found
 ) -> None:
-    assert look(fake, mailbox(imap, sent_folder=SENT, **more), letter(), ago_us) == found
+    assert look(fake, imap.settings(sent_folder=SENT, **more), letter(), ago_us) == found
 
 
 def test_a_server_that_keeps_no_such_folder_proves_nothing(
     fake: FakeServer, imap: ImapServer
 ) -> None:
-    assert look(fake, mailbox(imap, sent_complete=True), letter()) == UNCLEAR
-    named = mailbox(imap, sent_folder="Gone", sent_complete=True)
+    assert look(fake, imap.settings(sent_complete=True), letter()) == UNCLEAR
+    named = imap.settings(sent_folder="Gone", sent_complete=True)
     assert look(fake, named, letter()) == UNCLEAR
 
 
@@ -167,7 +156,7 @@ def test_not_being_told_is_no_proof(
     fake: FakeServer, imap: ImapServer, step: imap_server.Step
 ) -> None:
     imap.script.append(step)
-    settings = mailbox(imap, sent_folder=SENT, sent_complete=True)
+    settings = imap.settings(sent_folder=SENT, sent_complete=True)
     assert look(fake, settings, letter()) == UNCLEAR
 
 
@@ -176,7 +165,7 @@ def test_nobody_is_there(fake: FakeServer) -> None:
         taken.bind(("127.0.0.1", 0))
         server = ImapServer()
         server.port = taken.getsockname()[1]
-        assert look(fake, mailbox(server, sent_complete=True), letter()) == UNCLEAR
+        assert look(fake, server.settings(sent_complete=True), letter()) == UNCLEAR
 
 
 def test_a_server_that_keeps_silent_is_not_waited_for(
@@ -185,7 +174,7 @@ def test_a_server_that_keeps_silent_is_not_waited_for(
     """Not for longer than a search may take, and its thread ends with it."""
     monkeypatch.setattr(SentFolder.__init__, "__kwdefaults__", {"within_s": 0.3})
     imap.script.append(imap_server.Step("UID SEARCH", hangs=True))
-    settings = mailbox(imap, sent_folder=SENT, sent_complete=True)
+    settings = imap.settings(sent_folder=SENT, sent_complete=True)
     assert look(fake, settings, letter()) == UNCLEAR
 
 
@@ -198,7 +187,7 @@ def test_whoever_is_called_off_leaves_no_connection(fake: FakeServer, imap: Imap
         with pytest.raises(asyncio.CancelledError):
             await call
 
-    play(fake.settings(**mailbox(imap, sent_folder=SENT)), scene)
+    play(fake.settings(**imap.settings(sent_folder=SENT)), scene)
 
 
 # ---------------------------------------------------------------------- the settings
@@ -212,8 +201,8 @@ def test_what_an_account_can_do_follows_from_its_settings(
         return found.finds, found.proves_absence
 
     assert can() == (False, False)
-    assert can(**mailbox(imap)) == (True, False)
-    assert can(**mailbox(imap, sent_complete=True)) == (True, True)
+    assert can(**imap.settings()) == (True, False)
+    assert can(**imap.settings(sent_complete=True)) == (True, True)
 
 
 @pytest.mark.parametrize("key", [{"sent_folder": "Sent"}, {"sent_complete": True}])
@@ -231,7 +220,7 @@ def test_whoever_checks_the_account_is_told(
     monkeypatch.setattr(dns, "advice", advice)
 
     def told(**more: Any) -> str:
-        return play(fake.settings(**mailbox(imap, **more)), lambda driver: driver.advise())[-1]
+        return play(fake.settings(**imap.settings(**more)), lambda driver: driver.advise())[-1]
 
     assert told(sent_folder=SENT) == f"sent: a letter in doubt is looked for in {SENT}"
     assert "marks no folder" in told()
@@ -265,7 +254,7 @@ def test_an_answer_that_was_lost_is_found_among_what_was_sent(
     first = PEOPLE[0].address
 
     async def script(world: LiveWorld) -> None:
-        world.connect(mailbox(imap, sent_folder=SENT))
+        world.connect(imap.settings(sent_folder=SENT))
         world.fake.script.append(fakes.Step("content", drops=True, takes=True, after=first))
         world.campaign(targets=PEOPLE[:3], parts=NOTE, action="email")
         process = world.lively()
@@ -288,7 +277,7 @@ def test_one_that_never_arrived_is_sent_again_where_all_is_kept(
     first = PEOPLE[0].address
 
     async def script(world: LiveWorld) -> None:
-        world.connect(mailbox(imap, sent_folder=SENT, sent_complete=True))
+        world.connect(imap.settings(sent_folder=SENT, sent_complete=True))
         world.fake.script.append(fakes.Step("content", drops=True, after=first))
         world.campaign(targets=PEOPLE[:2], parts=NOTE, action="email")
         await world.send_all()
@@ -306,7 +295,7 @@ def test_without_proof_it_stays_in_doubt(
 ) -> None:
     async def script(world: LiveWorld) -> None:
         settings = {"sent_folder": SENT, "sent_complete": True} | more
-        world.connect(mailbox(imap, **settings))
+        world.connect(imap.settings(**settings))
         world.fake.script.append(fakes.Step("content", drops=True, takes=True))
         world.campaign(targets=PEOPLE[:1], parts=NOTE, action="email")
         await world.leave_to_a_person()

@@ -10,13 +10,9 @@ import pytest
 from paceline.core.errors import InputError
 from paceline.core.instants import DAY
 from paceline.core.model import Content, Part, Step, Target
-from paceline.providers.registry import Registry
-from paceline.providers.unipile import UnipileProvider
 from tests.engine.world import World
-from tests.providers.loopback import Scripted
-from tests.providers.remote import PATIENT
 from tests.providers.unipile.fake import error
-from tests.providers.unipile.live import BRISK, LiveWorld
+from tests.providers.unipile.live import LiveWorld
 
 PEOPLE = [Target(f"ACoAA-{number}", {"name": f"N{number}"}) for number in range(5)]
 NOTE = (Part("text", "Hello {{ name }}"),)
@@ -51,43 +47,6 @@ def test_everybody_gets_it_once(live: LiveWorld, action: str, kind: str) -> None
     assert len(live.fake.sends()) == 5
 
 
-@pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize("action", ["message", "connection_request"])
-def test_a_doubt_is_resolved_by_asking(live: LiveWorld, action: str) -> None:
-    """Lists lag at first: the message is found when they have caught up, and not sent again."""
-
-    async def script(world: LiveWorld) -> None:
-        world.connect()
-        world.fake.script.append(error(504, "request_timeout", takes=True))
-        world.fake.lags = True
-        world.campaign(targets=PEOPLE[:1], parts=NOTE, action=action)
-        process = world.lively()
-        asked = "/users/invite/sent" if action == "connection_request" else "/chat_attendees/"
-        await world.until_so(
-            lambda: any(asked in call.path for call in world.fake.calls if call.method == "GET")
-        )
-        assert world.counts() == {"unknown": 1}
-        world.fake.lags = False
-        await world.until_so(lambda: world.counts() == {"sent": 1})
-        await process.stop()
-
-    live.play(script)
-    assert len(live.fake.sends()) == 1
-
-
-@pytest.mark.usefixtures("soon_held")
-def test_what_cannot_be_found_is_held_for_a_person(live: LiveWorld) -> None:
-    async def script(world: LiveWorld) -> None:
-        world.connect()
-        world.fake.script.append(Scripted(drops="read"))
-        world.campaign(targets=PEOPLE[:1], parts=NOTE)
-        await world.leave_to_a_person()
-        assert world.counts() == {"unknown": 1}
-
-    live.play(script)
-    assert len(live.fake.sends()) == 1
-
-
 @pytest.mark.usefixtures("soon_held")
 def test_an_earlier_message_of_the_same_words_is_not_taken_for_the_lost_one(
     live: LiveWorld,
@@ -105,37 +64,6 @@ def test_an_earlier_message_of_the_same_words_is_not_taken_for_the_lost_one(
         assert world.counts() == {"unknown": 1}
 
     live.play(script)
-
-
-def test_a_disconnected_account_is_suspended_with_the_reason(live: LiveWorld) -> None:
-    async def script(world: LiveWorld) -> None:
-        world.connect()
-        world.fake.script.append(error(401, "disconnected_account"))
-        world.campaign(targets=PEOPLE, parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: world.account_now().state == "suspended")
-        await process.stop()
-        told = "Disconnected account: Told in detail: disconnected_account."
-        assert told in world.account_now().state_reason
-        assert world.counts() == {"ready": 5}, "nobody is given up because of the account"
-
-    live.play(script)
-    assert not live.fake.sent
-
-
-def test_an_account_that_needs_its_credentials_is_never_used(live: LiveWorld) -> None:
-    async def script(world: LiveWorld) -> None:
-        world.connect()
-        world.fake.accounts["li-account_1"]["status"] = "CREDENTIALS"
-        world.campaign(targets=PEOPLE, parts=NOTE)
-        process = world.lively()
-        await world.until_so(lambda: world.account_now().state == "suspended")
-        await process.stop()
-        assert "Unipile reports CREDENTIALS" in world.account_now().state_reason
-        assert world.counts() == {"ready": 5}
-
-    live.play(script)
-    assert not live.fake.sends()
 
 
 def test_whoever_was_invited_before_counts_as_invited(live: LiveWorld) -> None:
@@ -206,25 +134,3 @@ def test_nothing_of_its_kind_follows_an_invitation(live: LiveWorld) -> None:
         world.campaign(targets=PEOPLE, parts=NOTE, action="message", steps=again)
 
     live.play(script)
-
-
-def test_a_file_is_attached_again_after_a_restart(live: LiveWorld) -> None:
-    """The engine remembers a handle; the new process has not got the file and says so."""
-    people = [Target(f"{number}@example.com", {"name": "N"}) for number in range(3)]
-
-    async def script(world: LiveWorld) -> None:
-        world.connect("email")
-        media = world.write(
-            lambda tx: tx.media.put("offer.pdf", "application/pdf", b"%PDF", world.clock.now())
-        )
-        parts = (Part("media", "See {{ name }}", media=media.id),)
-        for name in ("spring", "summer"):
-            world.campaign(targets=people, parts=parts, action="email", name=name)
-            fresh = Registry([UnipileProvider(world.clock, timeout=PATIENT)])
-            process = world.process(poll_us=BRISK, providers=fresh)
-            await world.until_so(partial(has_finished, world, name))
-            await process.stop()
-            assert world.counts(name) == {"sent": 3}
-
-    live.play(script)
-    assert [one["files"][0][2] for one in live.fake.sent] == [b"%PDF"] * 6

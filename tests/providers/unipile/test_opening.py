@@ -186,16 +186,8 @@ def test_what_keeps_an_account_shut(
 
 
 def test_an_account_that_stays_shut_leaves_no_client_behind(
-    fake: FakeUnipile, monkeypatch: pytest.MonkeyPatch
+    fake: FakeUnipile, clients: list[httpx.AsyncClient]
 ) -> None:
-    clients: list[httpx.AsyncClient] = []
-    made = httpx.AsyncClient.__init__
-
-    def note(self: httpx.AsyncClient, *args: Any, **more: Any) -> None:
-        clients.append(self)
-        made(self, *args, **more)
-
-    monkeypatch.setattr(httpx.AsyncClient, "__init__", note)
     fake.accounts[LINKEDIN]["status"] = "CREDENTIALS"
     with pytest.raises(ProviderRefused):
         play(fake.settings(), nothing)

@@ -21,5 +21,10 @@ class LiveWorld(live.LiveWorld):
     def connect(self, options: dict[str, Any] | None = None, **policy: Any) -> Account:
         return self.enrol(self.fake.settings(**(options or {})), policy)
 
-    def chats(self) -> Counter[str]:
-        return Counter(one["chat"] for one in self.fake.messages)
+    def targets(self) -> Counter[str]:
+        return Counter(address_of(one["chat"]) for one in self.fake.messages)
+
+
+def address_of(chat: str) -> str:
+    """The address by which somebody is written to."""
+    return f"+{chat.removesuffix('@c.us')}" if chat.endswith("@c.us") else chat

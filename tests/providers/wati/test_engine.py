@@ -10,9 +10,8 @@ from paceline.core.model import Content, Part, Target
 from paceline.engine.commands import campaigns
 from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.ports import Receipt
-from tests.providers.loopback import Scripted, said
+from tests.providers.loopback import Scripted
 from tests.providers.remote import PEOPLE
-from tests.providers.wati.fake import answer_of
 from tests.providers.wati.live import LiveWorld
 
 GROUP = "120363041234567890@g.us"
@@ -105,57 +104,7 @@ def test_a_template_that_is_not_there_pauses_the_campaign_after_one(live: LiveWo
     live.play(script)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [(Scripted(401), "answered 401"), (answer_of("no-credit"), "Insufficient balance")],
-    ids=["token", "credit"],
-)
-def test_whom_wati_does_not_let_in_is_suspended_and_nobody_is_given_up(
-    live: LiveWorld, answer: Scripted, reason: str
-) -> None:
-    async def script(world: LiveWorld) -> None:
-        world_with(world)
-        world.fake.script.append(answer)
-        world.campaign(targets=PEOPLE, parts=(NOTE,))
-        process = world.lively()
-        await world.until_so(lambda: world.account_now().state == "suspended")
-        await process.stop()
-        assert reason in world.account_now().state_reason
-        assert world.counts() == {"ready": 5}
-
-    live.play(script)
-    assert not live.fake.messages
-
-
 # ---------------------------------------------------------------------- lost answers
-
-
-@pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize(
-    "lost",
-    [
-        Scripted(drops="read", takes=True),
-        said(200, {"success": True, "recipients": []}, takes=True),
-    ],
-    ids=["hung up", "nobody listed"],
-)
-def test_a_doubt_is_resolved_by_asking(live: LiveWorld, lost: Scripted) -> None:
-    """It is found by our name of it when the list has caught up, and not sent again."""
-
-    async def script(world: LiveWorld) -> None:
-        world_with(world)
-        world.fake.script.append(lost)
-        world.fake.unlisted = True
-        world.campaign(targets=PEOPLE[:1], parts=(NOTE,))
-        process = world.lively()
-        await world.until_so(lambda: any("getMessages/" in one.path for one in world.fake.calls))
-        assert world.counts() == {"unknown": 1}
-        world.fake.unlisted = False
-        await world.until_so(lambda: world.counts() == {"sent": 1})
-        await process.stop()
-
-    live.play(script)
-    assert len(live.fake.sends()) == 1
 
 
 @pytest.mark.usefixtures("soon_held")

@@ -49,25 +49,6 @@ def test_everybody_gets_the_template_once_with_their_own_name(live: LiveWorld) -
     assert len({one["key"] for one in live.fake.messages}) == 5
 
 
-def test_the_picture_above_a_template_is_uploaded_once_and_again_when_meta_has_lost_it(
-    live: LiveWorld,
-) -> None:
-    async def script(world: LiveWorld) -> None:
-        world_with(world)
-        world.fake.templates["order_ready"] = Approved(blanks=1, header="image")
-        media = world.picture()
-        for name in ("spring", "summer"):
-            part = NOTE._replace(media=media.id)
-            world.campaign(targets=PEOPLE, parts=(part,), name=name)
-            await world.send_all(name)
-            assert world.counts(name) == {"sent": 5}
-            world.fake.files.clear()
-
-    live.play(script)
-    assert len(live.fake.uploaded()) == 2
-    assert len(live.fake.messages) == 10
-
-
 # ---------------------------------------------------------------------- refused before a run
 
 
@@ -289,18 +270,3 @@ def test_a_report_about_somebody_else_s_message_changes_nothing(live: LiveWorld)
         assert world.counts() == {"unknown": 1}
 
     live.play(script)
-
-
-def test_a_number_that_is_locked_suspends_and_nobody_is_given_up(live: LiveWorld) -> None:
-    async def script(world: LiveWorld) -> None:
-        world_with(world)
-        world.fake.script.append(error(131031, 403))
-        world.campaign(targets=PEOPLE, parts=(NOTE,))
-        process = world.lively()
-        await world.until_so(lambda: world.account_now().state == "suspended")
-        await process.stop()
-        assert "(#131031) Told in words" in world.account_now().state_reason
-        assert world.counts() == {"ready": 5}
-
-    live.play(script)
-    assert not live.fake.messages
