@@ -54,7 +54,7 @@ log = structlog.get_logger("paceline.app")
 
 INSTANCE = "instance"
 READERS = 4
-GATHER_US = 4 * MILLISECOND
+GATHER_US = 10 * MILLISECOND
 """Between two commits of lanes that have all the time in the world: a thousand at forty a minute
 need not be a thousand commits a second."""
 TELLING_SECONDS = 5
@@ -251,7 +251,7 @@ async def serve(
 
     ``serving`` is told the address once it answers. ``workers`` are for lanes that do not run here.
     """
-    from paceline.api.hooks import add_hooks
+    from paceline.api.hooks import Hooks
     from paceline.api.metrics import PrometheusObserver
     from paceline.api.server import HttpServer, listen, make_api
     from paceline.api.unsubscribe import add_unsubscribing
@@ -293,8 +293,8 @@ async def serve(
         links = await journal.write(links_of)
         words = words_of(settings.opt_out, app.providers)
         add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links, words.after_link))
-        add_hooks(api, ReportDesk(journal, app.clock, app.providers, words))
-        http = HttpServer(api, bound)
+        desk = ReportDesk(journal, app.clock, app.providers, words)
+        http = HttpServer(Hooks(api, desk), bound)
         watcher = Watcher(journal, app.clock, app.providers, words=words)
         answerers = await _answerers(app, journal, observer.talk)
         tellers: list[Looker] = [teller, watcher, *answerers, *_couriers(app, journal)]

@@ -44,6 +44,9 @@ class StillClock:
         self.now_at = max(self.now_at, at)
         return asyncio.get_running_loop().call_soon(ring)
 
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        return self.alarm(self.now_at + us, ring)
+
 
 @dataclass(frozen=True)
 class Answer:

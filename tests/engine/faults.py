@@ -257,6 +257,9 @@ class _StandingClock:
     def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
         return self._clock.alarm(at, lambda: self._host.when_moving(ring))
 
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        return self._clock.timer(us, lambda: self._host.when_moving(ring))
+
 
 class _StandingRunner:
     """Runs store calls inline, unless the host stands still before or after one."""

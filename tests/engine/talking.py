@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from paceline.core.instants import SECOND, Instant
-from paceline.engine.answering import Answerer, Answers
+from paceline.engine.answering import LOOK_EVERY_US, Answerer, Answers
 from paceline.engine.commands import returns
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.answering import Answer, Burst
@@ -97,6 +97,7 @@ class Desk:
         *,
         retries: int = 2,
         at_once: int = 20,
+        look_every_us: int = LOOK_EVERY_US,
     ) -> None:
         self.process: Process = world.process(name)
         self.tally = TalkTally()
@@ -107,6 +108,7 @@ class Desk:
             {WAY: Answers(responder, retries=retries)},
             name=name,
             at_once=at_once,
+            look_every_us=look_every_us,
             tally=self.tally,
         )
         self._task = asyncio.ensure_future(self.answerer.run())

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from paceline.core.instants import MINUTE, SECOND
 from paceline.core.model import Part
 from paceline.core.states import DeliveryState
 from paceline.engine.commands.acknowledging import acknowledge
 from paceline.engine.commands.receipts import Taken
 from paceline.engine.ports import Receipt
-from tests.engine.scenes import TWO_PARTS, delivery, events, finish, to
+from paceline.providers.sandbox.behaviour import new_id
+from tests.engine.scenes import TWO_PARTS, delivery, events, finish, to, until
 from tests.engine.world import World
 
 ANNA = "+4915112345678"
@@ -190,5 +192,49 @@ def test_a_failure_without_a_name_of_ours_comes_again_while_something_is_under_w
         assert hear(world, Receipt("who knows", "delivered", 0)) == "nothing"
         await finish(world, process=process)
         assert hear(world, Receipt("who knows", "failed", 0)) == "nothing"
+
+    world.play(script)
+
+
+# ---------------------------------------------------------------------- before its name is known
+
+
+@pytest.mark.parametrize("states", [("delivered",), ("read",), ("delivered", "read")])
+def test_what_is_told_before_the_answer_is_written_down_is_kept(
+    world: World, states: tuple[Any, ...]
+) -> None:
+    async def script(world: World) -> None:
+        world.account(latency="5s")
+        world.campaign(targets=to(ANNA))
+        process = world.process(poll_us=SECOND)
+        await until(world, lambda: world.counts() == {"sending": 1})
+        name, told_at = new_id("sandbox", "ann", "test-1-0", 1), world.clock.now()
+        for state in states:
+            assert hear(world, Receipt(name, state, 0)) == "nothing"
+        await finish(world, process=process)
+        assert name_of(world, ANNA) == name
+        world.process("two", poll_us=SECOND)
+        await world.wait(2 * MINUTE)
+        assert arrived(world) == (told_at, told_at if "read" in states else None)
+        assert not world.read(lambda tx: tx.receipts.early())
+
+    world.play(script)
+
+
+def test_what_is_told_of_messages_that_are_none_of_ours_is_forgotten(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(latency="5s")
+        assert hear(world, Receipt("typed-on-the-phone", "read", 0)) == "nothing"
+        assert not world.read(lambda tx: tx.receipts.early()), "nothing of ours is under way"
+        world.campaign(targets=to(ANNA))
+        process = world.process(poll_us=SECOND)
+        await until(world, lambda: world.counts() == {"sending": 1})
+        assert hear(world, Receipt("typed-on-the-phone", "read", 0)) == "nothing"
+        assert hear(world, Receipt("", "read", 0, key="test-99-0")) == "nothing"
+        assert world.read(lambda tx: tx.receipts.early())
+        await world.wait(62 * MINUTE)
+        assert not world.read(lambda tx: tx.receipts.early())
+        assert arrived(world) == (None, None)
+        await process.stop()
 
     world.play(script)

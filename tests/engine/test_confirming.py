@@ -18,12 +18,13 @@ from paceline.core.template import render
 from paceline.engine.commands import accounts, campaigns, erasing, returns
 from paceline.engine.commands.returns import TakenIn
 from paceline.engine.confirming import Confirming, words_of
+from paceline.engine.conversation_view import conversation_view
 from paceline.engine.ports import Capabilities, Delivery, Inbound, Tx
 from paceline.engine.unsubscribing import Links, UnsubscribeDesk
 from paceline.engine.verify import verify
 from paceline.providers.sandbox import SandboxProvider
 from tests.engine.scenes import change, events
-from tests.engine.talking import EVA, answered
+from tests.engine.talking import EVA, answered, conversation
 from tests.engine.world import World
 
 HEARD = "You will hear no more from us. Write START to change that."
@@ -258,6 +259,27 @@ def test_a_link_is_confirmed_only_where_that_is_said_and_calls_off_what_waits(
         rows = world.read(lambda tx: tx.deliveries.page())
         reasons = {row.reason for row in rows if row.state == DeliveryState.CANCELLED}
         assert reasons <= {"unsubscribed by the link in a message"}
+
+    world.play(script)
+
+
+def test_whoever_looks_at_the_conversation_sees_it(world: World) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+        words = confirming(world)
+        write(world, "STOP", words)
+
+        def lines() -> list[tuple[str, str, str]]:
+            shown = world.read(lambda tx: conversation_view(tx, conversation(world), 9))
+            return [(line.by, line.text, line.state) for line in shown]
+
+        assert sorted(lines()) == [("opt-out", HEARD, "ready"), ("them", "STOP", "")]
+        process = world.process()
+        await world.wait(MINUTE)
+        assert lines() == [("them", "STOP", ""), ("opt-out", HEARD, "sent")]
+        write(world, "START", words)
+        assert ("us", HEARD, "sent") in lines(), "it was said, and is not true any more"
+        await process.stop()
 
     world.play(script)
 

@@ -265,7 +265,7 @@ def test_who_has_lost_a_turn_says_nothing(world: World) -> None:
         (turn,) = turns(world)
         now = world.clock.now()
         lease = 20 * SECOND
-        world.write(lambda tx: tx.turns.take_over(turn, "elsewhere", lease, now, now))
+        world.write(lambda tx: tx.turns.take_over(turn, "elsewhere", lease, now, 0))
         late.set()
         await world.wait(10 * SECOND)
         assert world.sends() == []
@@ -336,7 +336,7 @@ def test_no_credit_is_told_of_as_what_it_is(world: World) -> None:
         await world.wait(MINUTE)
         assert len(responder.asked) == 1
         assert alerts_of(world, "responder.failing") == [
-            "nobody is answered by sales: no credit left"
+            "nobody is answered by sales, and what they write waits: no credit left"
         ]
         await desk.stop()
 

@@ -237,12 +237,18 @@ def test_whoever_accepts_is_written_to_in_hours_and_within_the_caps(world: World
             "UPDATE inbound SET at = at + 90000000000, received_at = received_at + 90000000000",
             "answers somebody whose time was over",
         ),
+        (
+            f"UPDATE inbound SET chat = '{BEN}', sender = '{BEN}'",
+            "was bidden by somebody else than its recipient",
+        ),
+        ("DELETE FROM deliveries WHERE bidden", "was answered in time by message 1"),
     ],
 )
 def test_verify_finds_what_nobody_has_bidden(world: World, broken: str, complaint: str) -> None:
     async def script(world: World) -> None:
         process = outreach(world)
         await first_messages(world)
+        await world.wait(MINUTE)
         hear(world, "yes")
         await world.wait(2 * MINUTE)
         await process.stop()

@@ -80,8 +80,8 @@ def a_failure_is_followed_up(patch: pytest.MonkeyPatch) -> None:
     _told(patch, "skip", ("'failed', ", ""))
     patch.setattr(chooser, "SENT_OR_NONE", (*chooser.SENT_OR_NONE, "failed"))
     guarded = path_sqlite._BEFORE_INTENDING
-    assert "= 'sent' END" in guarded
-    let_through = guarded.replace("= 'sent' END", "IN ('sent', 'failed') END")
+    assert "p.state = 'sent' OR" in guarded
+    let_through = guarded.replace("p.state = 'sent' OR", "p.state IN ('sent', 'failed') OR")
     patch.setattr(path_sqlite, "_BEFORE_INTENDING", let_through)
     _told(
         patch,

@@ -6,7 +6,7 @@ The others, and what a twin is, are in ``twins.py``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -21,6 +21,8 @@ from paceline.engine.commands import returns
 from paceline.engine.ports import Tx
 from paceline.engine.ports.answering import Answer
 from paceline.engine.ports.conversations import Conversation, Replied, Turn
+from paceline.engine.ports.inbox import Received
+from paceline.engine.ports.questions import Matter
 from paceline.engine.questions import Question
 from paceline.engine.replying import send_answer
 from paceline.engine.reporting import ReportDesk
@@ -29,7 +31,7 @@ from paceline.sim.loop import OWNER
 from paceline.sim.talk import Mind, Talk
 from paceline.sim.weather import CLIMATES, Ask, Commit
 from paceline.sim.worlds import Sender, World
-from paceline.store import inbox, listening, talking
+from paceline.store import inbox, listening, questions, talking
 from paceline.store.prepared import Prepared
 from tests.sim.small import START
 from tests.sim.twins import Twin, only
@@ -222,8 +224,12 @@ def what_is_told_twice_is_said_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def messages_are_answered_in_whatever_order(patch: pytest.MonkeyPatch) -> None:
-    taken = talking.Turns.taken
-    patch.setattr(talking.Turns, "taken", lambda self, number: taken(self, number)[::-1])
+    matter = questions._matter
+
+    def reversed_(turn: Turn, talk: Conversation, taken: Sequence[Received], *rest: Any) -> Matter:
+        return matter(turn, talk, taken[::-1], *rest)
+
+    patch.setattr(questions, "_matter", reversed_)
 
 
 def the_answer_is_sent_before_its_turn_is_moved(patch: pytest.MonkeyPatch) -> None:

@@ -229,7 +229,7 @@ def _minutes(*later: Minute) -> list[Minute]:
         ),
         (minute(24, replace(ACTIVE, generation=2)), True),
         (minute(25, replace(ACTIVE, generation=2)), False),
-        (minute(24, replace(ACTIVE, generation=2, started_at=NOON + 11 * MINUTE)), False),
+        (minute(24, replace(ACTIVE, generation=2, started_at=NOON + 11 * MINUTE)), True),
         (minute(11, replace(ACTIVE, delivery_id=1), modes={1: "human"}, by_engine=False), True),
         (
             minute(
@@ -274,6 +274,8 @@ def test_in_fair_weather_somebody_is_asked_in_time() -> None:
     busy = replace(ACTIVE, id=2)
     blocked = [*_minutes(minute(12, busy)), minute(150, busy), minute(190)]
     assert broken(world(**late, minutes=blocked, calm_at=NOON)) == set()
+    held = [*_minutes(minute(12, held=True)), minute(150, held=True), minute(190)]
+    assert broken(world(**late, minutes=held, calm_at=NOON)) == set(), "nobody is answered then"
 
 
 def test_what_waits_to_the_end_is_told() -> None:

@@ -31,6 +31,7 @@ THEIRS = {
     "deliveries.provider_id",
     "deliveries.reason",
     "deliveries.target",
+    "early_receipts.provider_id",
     "idempotency_keys.digest",
     "idempotency_keys.key",
     "inbound.chat",
@@ -39,6 +40,7 @@ THEIRS = {
     "inbound.sender",
     "ledger.provider_id",
     "ledger.reason",
+    "muted_people.address",
     "reminder_targets.fields",
     "reminder_targets.target",
     "suppressions.address",
@@ -72,6 +74,7 @@ NOBODYS = {
     ),
     *("suppressions.source", "uploads.handle", "uploads.media_id", "watches.cursor"),
     *("accounts.answering", "conversations.mode", "turns.owner", "turns.state", "webhooks.name"),
+    "held_ways.way",
 }
 """Words of ours, and what operators have called or written for everybody."""
 
@@ -127,6 +130,7 @@ def _something_in(scene: Scene) -> None:
         tx.alerts.put(NewAlert(key="k", kind="k", text="t"), T0)
         tx.events.add(EventKind.SENDING_RESUMED, "something", at=T0)
         tx.hooks.open("crm")
+        tx.held_ways.hold("help", "no credit left", T0, T0)
         tx.watches.take(lane.account_id, 0)
         number = tx.inbox.add(lane.account_id, Inbound("m", "bob", "bob", "hello", T0), None, T0)
         assert number is not None
@@ -150,6 +154,9 @@ def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:
         told = {"delivery": refused, "run": run_id, "verdict": "sent"}
         text = f"{MAIL} resolved"
         tx.events.add(EventKind.UNKNOWN_RESOLVED, text, at=T0, delivery_id=refused, data=told)
+        tx.muting.add([MAIL, PHONE], T0)
+        for name in (f"true_{PHONE[1:]}@c.us_2", "bob's"):
+            tx.receipts.keep(lane.account_id, name, T0, read=True)
         assert erasing.erase(tx, MAIL, T0 + 1).deliveries == 2
     left = everything(scene)
     assert not [trace for trace in TRACES if trace in left.lower()], left
@@ -159,6 +166,9 @@ def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:
     keys = {key for (key,) in scene.sql("SELECT key FROM idempotency_keys")}
     assert f"erased:message-{waits}" in keys
     assert len(keys) == 2
+    assert [tuple(row) for row in scene.sql("SELECT provider_id FROM early_receipts")] == [
+        ("bob's",)
+    ]
     with scene.store.read() as tx:
         assert {entry.reason for entry in tx.suppressions.walk()} == {
             "contact was erased",

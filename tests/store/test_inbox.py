@@ -95,7 +95,7 @@ def test_how_conversations_stand_can_be_seen_in_one_look(fresh_scene: Scene) -> 
     ann = scene.account()
     with scene.store.write() as tx:
         before = tx.audit.talks()
-        assert before._replace(now=0) == (0, (), {}, (), 0)
+        assert before._replace(now=0) == (0, (), {}, (), 0, ())
         row = tx.inbox.add(ann, message(), None, T0)
         talk = tx.conversations.hear(ann, "eva", T0)
         assert row is not None

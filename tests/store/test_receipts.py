@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import create_engine, text
 
+from paceline.engine.ports.receipts import Early
 from tests.store.scene import Scene
 
 PLAN = """
@@ -35,3 +36,29 @@ def test_only_what_was_sent_can_have_been_delivered(scene: Scene, read: bool) ->
         assert not tx.receipts.under_way(account_id)
         found = tx.deliveries.get(number)
     assert (found.delivered_at, found.read_at) == (None, None)
+
+
+def test_what_is_early_is_kept_until_its_message_is_known(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    number = scene.delivery(run_id, account_id)
+    with scene.store.write() as tx:
+        tx.receipts.keep(account_id, "wamid.1", 7, read=False)
+        tx.receipts.keep(account_id, "wamid.1", 8, read=False)
+        tx.receipts.keep(account_id, "wamid.1", 9, read=True)
+        tx.receipts.keep(account_id, "wamid.2", 9, read=True)
+        assert tx.receipts.early()
+        assert tx.receipts.known(9) == []
+    named = (
+        "UPDATE deliveries SET provider_id = 'wamid.1', state = '{}', due_at = NULL, sent_at = 5"
+    )
+    scene.sql(named.format("sending"))
+    with scene.store.read() as tx:
+        assert tx.receipts.known(9) == [], "nobody knows yet whether it was sent"
+    scene.sql(named.format("sent"))
+    with scene.store.write() as tx:
+        assert tx.receipts.known(9) == [Early(number, account_id, "wamid.1", 7, 9)]
+        tx.receipts.forget(account_id, "wamid.1")
+        assert tx.receipts.known(9) == []
+        assert tx.receipts.forget_older(1_000_000) == 0
+        assert tx.receipts.forget_older(-1_000_000) == 1
+        assert not tx.receipts.early()

@@ -5,6 +5,7 @@ from typing import Any
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import NewDelivery, WaitingRow
 from paceline.engine.ports.timetable import IN_LINE_WORDS, Later
+from paceline.store.waiting import _OF_TARGET
 from tests.store.scene import T0, Scene, intent
 
 
@@ -14,9 +15,9 @@ def waiting(scene: Scene, *run_ids: int) -> list[WaitingRow]:
 
 
 def planned(scene: Scene, run_id: int, account_id: int | None, **more: Any) -> int:
-    values = {"target": "somebody", "scheduled_at": T0} | more
+    values = {"position": 0, "target": "somebody", "scheduled_at": T0} | more
     with scene.store.write() as tx:
-        return tx.deliveries.add_one(NewDelivery(run_id, account_id, 0, **values), T0)
+        return tx.deliveries.add_one(NewDelivery(run_id, account_id, **values), T0)
 
 
 def test_the_running_runs_of_some_accounts(scene: Scene) -> None:
@@ -151,3 +152,34 @@ def test_who_must_not_be_contacted_of_very_many(scene: Scene) -> None:
     with scene.store.read() as tx:
         assert tx.waiting.suppressed(addresses) == set(odd)
         assert tx.waiting.suppressed([]) == set()
+
+
+def test_what_waits_for_somebody_is_found_by_their_address_alone(scene: Scene) -> None:
+    """Whoever writes STOP keeps nobody waiting, however much waits for others."""
+    account_id, run_id, sent = scene.account(), scene.run(), scene.run()
+    with scene.store.write() as tx:
+        others = [
+            NewDelivery(run_id, account_id, number, f"p-{number}", scheduled_at=T0, due_at=T0)
+            for number in range(4_000)
+        ]
+        tx.deliveries.add(others, T0)
+    first = planned(scene, run_id, account_id, target="eva", position=4_001)
+    second = scene.delivery(sent, account_id, target="eva")
+    scene.delivery(sent, account_id, target="ben")
+    third = scene.delivery(sent, account_id, target="eva")
+    with scene.store.write() as tx:
+        tx.deliveries.move(third, "cancel", at=T0)
+        assert [one.id for one in tx.waiting.of_target("eva")] == [first, second]
+    if scene.kind != "sqlite":
+        scene.sql("ANALYZE deliveries")
+    with scene.store.read() as tx:
+        context: Any = tx.waiting._context  # type: ignore[attr-defined]
+        text, values = (
+            _OF_TARGET._on_postgresql() if context.postgresql else _OF_TARGET._on_sqlite()
+        )
+        cursor = context.cursor()
+        explain = "EXPLAIN" if context.postgresql else "EXPLAIN QUERY PLAN"
+        cursor.execute(f"{explain} {text}", {**values, "target": "eva"})
+        told = " ".join(str(line) for line in cursor.fetchall()).lower()
+    assert "ix_deliveries_waiting" in told, told
+    assert "seq scan on deliveries" not in told, told

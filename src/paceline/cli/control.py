@@ -17,7 +17,7 @@ def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
     Exit code 1 if one of them is broken.
     """
     with existing(ctx) as house, house.store.read() as tx:
-        found = judge(tx, house.clock.now())
+        found = judge(tx, house.clock.now(), house.settings.opt_out.words)
     if as_json:
         violations = [{"invariant": v.invariant, "detail": v.detail} for v in found]
         output.say_json({"ok": not found, "violations": violations})

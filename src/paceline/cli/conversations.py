@@ -7,17 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from paceline.cli import output
-from paceline.cli.options import AsJson
+from paceline.cli.answering import cure, held_shape, held_text
+from paceline.cli.options import AsJson, Yes
 from paceline.cli.surroundings import existing
 from paceline.core.durations import print_duration
-from paceline.core.errors import NotFoundError
+from paceline.core.errors import InputError, NotFoundError
 from paceline.core.instants import SECOND, Instant, iso
 from paceline.core.states import TurnState
 from paceline.engine import conversations as engine
+from paceline.engine import handing_back, held_ways, muting
 from paceline.engine.commands import accounts
 from paceline.engine.conversation_view import Line, conversation_view
+from paceline.engine.opting_out import has_opted_out
 from paceline.engine.ports import Tx
 from paceline.engine.ports.conversations import Conversation, Mode, Turn
+from paceline.engine.ports.held_ways import HeldWay
 
 app = typer.Typer(help="Conversations: what people write, and who answers.", no_args_is_help=True)
 
@@ -61,15 +65,34 @@ def list_(
 def _row(tx: Tx, one: Conversation, now: Instant) -> tuple[object, ...]:
     account = tx.accounts.get(one.account_id)
     since = "" if one.first_at is None else _ago(one.first_at, now)
+    held = _held(tx, one)
     return (
         one.id,
         account.name,
         one.chat,
-        MODES[one.mode],
+        "held" if held is not None else _stands(tx, one),
         since,
         _ago(one.heard_at, now),
-        one.reason,
+        one.reason if held is None else f"{held.way}: {held.reason}",
     )
+
+
+def _stands(tx: Tx, one: Conversation) -> str:
+    """Who answers, in words."""
+    if not _is_muted_everywhere(tx, one):
+        return MODES[one.mode]
+    return "muted everywhere" if one.mode == "muted" else f"{MODES[one.mode]}, muted elsewhere"
+
+
+def _is_muted_everywhere(tx: Tx, one: Conversation) -> bool:
+    return bool(tx.muting.among([one.chat]))
+
+
+def _held(tx: Tx, one: Conversation) -> HeldWay | None:
+    """Why nobody answers what waits in it, though somebody was set up to."""
+    if one.mode != "auto" or one.first_at is None:
+        return None
+    return held_ways.of_account(tx, tx.accounts.get(one.account_id))
 
 
 def _ago(at: Instant, now: Instant) -> str:
@@ -82,10 +105,13 @@ def _shape(tx: Tx, one: Conversation) -> dict[str, Any]:
         "account": tx.accounts.get(one.account_id).name,
         "chat": one.chat,
         "mode": one.mode,
+        "muted_everywhere": _is_muted_everywhere(tx, one),
+        "opted_out": has_opted_out(tx, one.chat),
         "reason": one.reason,
         "waits_since": None if one.first_at is None else iso(one.first_at),
         "due_at": None if one.due_at is None else iso(one.due_at),
         "heard_at": iso(one.heard_at),
+        "held": held_shape(_held(tx, one)),
     }
 
 
@@ -101,14 +127,19 @@ def show(
         found = _find(tx, number)
         lines = conversation_view(tx, found, limit)
         shape = {**_shape(tx, found), "messages": [_said(line) for line in lines]}
-        turns = tx.turns.active(found.id)
+        turns, held, stands = tx.turns.active(found.id), _held(tx, found), _stands(tx, found)
         now = house.clock.now()
     if as_json:
         output.say_json(shape)
         return
-    output.say(f"conversation {number}: {shape['account']} and {found.chat}, {MODES[found.mode]}")
+    output.say(f"conversation {number}: {shape['account']} and {found.chat}, {stands}")
     if found.reason:
         output.say(f"  {found.reason}")
+    if shape["opted_out"]:
+        output.say("  they have opted out, and are not written to")
+    if held is not None:
+        output.say(f"  {held_text(held, now)}")
+        output.say(f"  to go on: {cure(str(shape['account']))}")
     for turn in turns:
         output.say(f"  {_does(turn)}, {_ago(turn.started_at, now)}")
     rows = [(output.wall_text(line.at, "UTC"), line.by, line.text, line.state) for line in lines]
@@ -148,20 +179,81 @@ def take(ctx: typer.Context, number: Number) -> None:
     output.say(f"conversation {number} is with a person now{called_off}")
 
 
+Everywhere = Annotated[
+    bool,
+    typer.Option("--everywhere", help="On every account, also in conversations that begin later."),
+]
+
+
 @app.command()
-def mute(ctx: typer.Context, number: Number) -> None:
+def mute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -> None:
     """Answer it no more; what comes in is kept and waits for nobody."""
     with existing(ctx) as house:
         with house.store.read() as tx:
-            _find(tx, number)
+            chat = _find(tx, number).chat
         with house.store.write() as tx:
-            engine.mute(tx, number, house.clock.now())
-    output.say(f"conversation {number} is muted")
+            changed = []
+            if everywhere:
+                changed = muting.mute_everywhere(tx, number, house.clock.now())
+            else:
+                engine.mute(tx, number, house.clock.now())
+    if everywhere:
+        count = output.plural(len(changed), "conversation", "conversations")
+        output.say(f"{chat} is muted everywhere: {count} more, and those that begin later")
+    else:
+        output.say(f"conversation {number} is muted")
+
+
+@app.command()
+def unmute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -> None:
+    """Let it be answered again, also what came in meanwhile."""
+    with existing(ctx) as house:
+        with house.store.read() as tx:
+            chat = _find(tx, number).chat
+        with house.store.write() as tx:
+            if everywhere:
+                changed = muting.unmute_everywhere(tx, number, house.clock.now())
+            else:
+                changed = [muting.unmute(tx, number, house.clock.now())]
+            still = _is_muted_everywhere(tx, changed[0]) if changed else False
+    if everywhere:
+        count = output.plural(len(changed), "conversation", "conversations")
+        output.say(f"{chat} is not muted any more: {count}")
+    else:
+        output.say(f"conversation {number} is not muted any more")
+        if still:
+            output.say(f"elsewhere {chat} is; see: paceline conversations unmute --everywhere")
 
 
 @app.command("hand-back")
-def hand_back(ctx: typer.Context, number: Number) -> None:
-    """Let it be answered as before, also what waits."""
+def hand_back(
+    ctx: typer.Context,
+    number: Annotated[
+        int | None, typer.Argument(metavar="ID", help="The conversation's number.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that people have because no answer could be made.")
+    ] = False,
+    account: Annotated[
+        str | None, typer.Option("--account", help="With --all: only of this one.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --all: only say how many there are.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Let it be answered as before, also what waits.
+
+    With --all those that were handed to people because no answer could be made or sent; not those
+    that somebody has taken, nor any that is muted.
+    """
+    if (number is None) != everything:
+        raise InputError("name one conversation, or --all of them")
+    if number is None:
+        _hand_back_all(ctx, account, dry_run=dry_run, yes=yes)
+        return
+    if account is not None or dry_run:
+        raise InputError("--account and --dry-run are for --all")
     with existing(ctx) as house:
         with house.store.read() as tx:
             _find(tx, number)
@@ -172,6 +264,24 @@ def hand_back(ctx: typer.Context, number: Number) -> None:
         output.say(f"conversation {number} is answered again")
     else:
         output.say(f"conversation {number} is in nobody's hands: its account answers nobody")
+
+
+def _hand_back_all(ctx: typer.Context, account: str | None, *, dry_run: bool, yes: bool) -> None:
+    with existing(ctx) as house:
+        with house.store.read() as tx:
+            account_id = None if account is None else accounts.find(tx, account).id
+            found = handing_back.handed_over(tx, account_id)
+        count = output.plural(len(found), "conversation", "conversations")
+        if dry_run or not found:
+            output.say(f"{count} would be handed back" if found else "nothing to hand back")
+            return
+        output.confirm(f"Hand back {count}?", yes=yes)
+        done, size = 0, handing_back.TOGETHER
+        for start in range(0, len(found), size):
+            numbers = [one.id for one in found[start : start + size]]
+            with house.store.write() as tx:
+                done += handing_back.hand_back(tx, numbers, house.clock.now())
+    output.say(f"{output.plural(done, 'conversation is', 'conversations are')} answered again")
 
 
 @app.command()

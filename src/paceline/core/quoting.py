@@ -20,25 +20,35 @@ MOST_BELOW = 6
 """Lines of a name, a title and a telephone number below a closing."""
 
 _WROTE = re.compile(
-    r"\b(?:wrote|writes|schrieb|escribio|ecrit|ha scritto|scritto|escreveu|schreef|skrev|napisa[lł]"
-    r"(?:\(a\)|a)?|pisze|napsal(?:\(a\)|a)?|пише(?:т)?|написал(?:\(а\)|а)?|написав|yazd[iı]|kirjoitti"
-    r"|menulis|a scris|irta|escrigue)\b|写道|寫道|書きました|のメール|작성"
+    r"\b(?:wrote|writes|schrieb|geschrieben|escribio|ecrit|ha scritto|scritto|escreveu|schreef"
+    r"|geschreven|skrev|napisa[lł](?:\(a\)|a)?|napisana przez|napisao|pisze|napsal(?:\(a\)|a)?"
+    r"|пише(?:т)?|написал(?:\(а\)|а)?|написав|написа|yazd[iı]|kirjoitti|kirjutas|menulis|a scris"
+    r"|irta|escrigue|εγραψε|rase|rakstija|sinulat ni|đa viet)\b"
+    r"|写道|寫道|書きました|のメール|작성|เขียนว่า|लिखा|نوشت|كتابة|כתב"
 )
 """Who wrote it, in the past or the present of many languages; folded."""
-_BEGINS = re.compile(r"\b20\d\d\b|@|^(?:on|am|le|el|il|em|op|den|w dniu|dne)\s.*\d")
+_NAMED_AND_DATED = re.compile(r"[<(\[]\S+@\S+[>)\]].*\d{4}|\d{4}.*[<(\[]\S+@\S+[>)\]]")
+"""Whose letter it was and in which year, in whatever language: nobody writes that to anybody."""
+_BEGINS = re.compile(
+    r"\b\d{4}\b|\d{4}(?=[年년])|@|^(?:on|am|le|el|il|em|op|den|w dniu|dne|no dia|pe)\s.*\d"
+)
 """What is broken over several lines begins with a date, or with who it was."""
 _TITLED = re.compile(r"[-_=*]{2,}\s*[^-_=*\s][^-_=*]{2,60}?\s*[-_=*]{2,}|_{8,}|-{8,}|={8,}")
 """``-----Original Message-----`` in whichever language, or the line that some draw instead."""
 _FROM = re.compile(
-    r"[*_]*(?:from|von|de|da|van|fran|fra|od|от|від|kimden|lahettaja|发件人|寄件者|差出人"
-    r"|보낸 사람)[*_]*\s*[:：]"
+    r"[*_]*(?:from|von|de|da|van|fran|fra|od|salje|от|від|kimden|lahettaja|felado|de la|απο|tu|dari"
+    r"|מאת|من|จาก|发件人|寄件者|差出人|보낸 사람)[*_]*\s*[:：]"
 )
+_LABELLED = re.compile(r"[*_]*[^\W\d_][^:：@]{0,24}[:：][*_]*\s*\S")
+_FROM_ADDRESS = re.compile(r"[*_]*[^\W\d_][^:：@]{0,24}[:：][*_]*\s.*[<(\[]\S+@\S+[>)\]]$")
+"""The same in whatever language, where an address stands in it, and more such lines below it."""
 _SENT = re.compile(
     r"[*_]*(?:sent|date|to|subject|gesendet|datum|an|betreff|envoye|a|objet|enviado(?: el| em)?"
     r"|enviada em|fecha|para|asunto|assunto|inviato|data|oggetto|verzonden|aan|onderwerp|skickat"
     r"|till|amne|sendt|til|emne|wys[lł]ano|do|temat|odeslano|komu|predmet|отправлено|дата|кому|тема"
-    r"|надіслано|gonderildi|gonderilme|kime|konu|lahetetty|发送时间|收件人|主题|寄件日期|收件者|送信日時|宛先"
-    r"|件名|보낸 날짜|받는 사람)[*_]*\s*[:：]"
+    r"|надіслано|изпратено|до|относно|gonderildi|gonderilme|kime|konu|lahetetty|odoslane|poslano"
+    r"|kuldve|cimzett|trimis|σταλθηκε|προς|đa gui|toi|dikirim|kepada|נשלח|אל|تم الإرسال|إلى|ส่ง|ถึง"
+    r"|发送时间|收件人|主题|寄件日期|收件者|送信日時|宛先|件名|보낸 날짜|받는 사람)[*_]*\s*[:：]"
 )
 _FROM_A_DEVICE = re.compile(
     r"(?:sent|get|mailed) (?:from|via|with|outlook)\b|sent using\b|yahoo mail"
@@ -47,7 +57,10 @@ _FROM_A_DEVICE = re.compile(
     r"|enviado (?:desde|do|a partir|de)\b|enviada do\b|inviato da\b|scarica outlook"
     r"|verzonden (?:vanaf|vanuit|met|via)\b|skickat fran\b|sendt fra\b|lahetetty\b"
     r"|wys[lł]an[eo] z\b|odeslano z\b|отправлено (?:с|из)\b|надіслано з\b|.{0,20}gonderildi$"
+    r"|trimis de pe\b|σταλθηκε απο\b|odoslane z\b|poslano (?:s|iz)\b|enviat des\b|.{0,20} kuldve$"
+    r"|đa gui tu\b|dikirim dari\b|נשלח מ|تم الإرسال من|ส่งจาก"
     r"|发自我的|從我的.{0,20}傳送|.{0,20}から送信|나의 .{0,20}에서 보냄|내 .{0,20}에서 보냄"
+    r"|(?=.{12,60}$)(?:\S+ ){0,4}outlook (?:\S+ ){1,3}(?:ios|android)(?: \S+)?$"
 )
 """What telephones and mail programs say of themselves; folded."""
 _DASHES = frozenset({"--", "---", "\N{EM DASH}", "\N{EN DASH}", "\N{EM DASH}\N{EM DASH}"})
@@ -104,7 +117,11 @@ def _ends_here(lines: Sequence[str], plain: Sequence[str], place: int, *, begun:
         return True
     if _FROM.match(plain[place]):
         below = [one for one in plain[place + 1 : place + 6] if one]
-        return any(_SENT.match(one) for one in below)
+        if any(_SENT.match(one) for one in below):
+            return True
+    if _FROM_ADDRESS.match(plain[place]):
+        below = [one for one in plain[place + 1 : place + 6] if one]
+        return sum(bool(_LABELLED.match(one)) for one in below[:3]) >= 2
     return begun and _closes(lines, plain, place)
 
 
@@ -137,6 +154,8 @@ def _attribution(plain: Sequence[str], place: int) -> int:
             return 0
         # A date or an address: people write "she wrote:" in letters of their own.
         if ends and _WROTE.search(joined) and re.search(r"\d|@", joined):
+            return count
+        if ends and _NAMED_AND_DATED.search(joined):
             return count
         if ends:
             return 0

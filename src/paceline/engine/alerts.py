@@ -289,7 +289,7 @@ def a_person_saw_to(tx: Tx, conversation_id: int, now: Instant) -> None:
 
 def responder_fails(tx: Tx, way: str, reason: str, now: Instant) -> None:
     """Nobody is answered any more who is to be answered in this way."""
-    text = f"nobody is answered by {way}: {reason}"
+    text = f"nobody is answered by {way}, and what they write waits: {reason}"
     tx.alerts.put(NewAlert(f"{RESPONDER}:{way}", RESPONDER, text), now)
 
 

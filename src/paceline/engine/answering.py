@@ -15,11 +15,13 @@ from functools import partial
 
 import structlog
 
+from paceline.core.durations import print_duration
 from paceline.core.errors import ConflictError, InputError, NotFoundError, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.turns import Patience
 from paceline.engine import alerts, conversations
 from paceline.engine.conversations import Holder
+from paceline.engine.holding import Holding
 from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Journal, Providers, Tx
 from paceline.engine.ports.answering import (
@@ -36,7 +38,8 @@ LOOK_EVERY_US = SECOND // 2
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
 STALE_US = 10 * MINUTE
-"""After so long a turn is taken over, whatever its owner says."""
+"""No lease reaches further than that: one that does was written by a clock that was wrong. Nor is
+anybody waited for who has not answered by then."""
 AT_ONCE = 20
 """Conversations that one process answers at a time."""
 LONGEST_PAUSE_US = MINUTE
@@ -86,6 +89,7 @@ class Answerer(Looker):
         self._name = name
         self._at_once = at_once
         self._tally = tally or TalkTally()
+        self._holding = Holding(journal, clock, self._tally)
         self._answering: dict[int, asyncio.Task[None]] = {}
         self._begun_us: int | None = None
         self._found: set[int] = set()
@@ -102,15 +106,18 @@ class Answerer(Looker):
         room = self._at_once - len(self._answering)
         if room <= 0:
             return
-        stale, due = await self._journal.read(
+        held, stale, due = await self._journal.read(
             lambda tx: (
-                tx.turns.stale(now - STALE_US, MANY_STALE + 1),
+                tx.held_ways.list(),
+                tx.turns.stale(STALE_US, MANY_STALE + 1),
                 # Another process may have newer settings, so those whose way is not known here are
                 # left to it for a while; then a person is told that nobody knows the way.
                 tx.conversations.due(now, room, self._ways.keys(), now - UNKNOWN_US),
             )
         )
         await self._note_stale(stale, now)
+        for question in await self._holding.look(held, self._ways.keys(), self._holder, room):
+            self._start(question)
         for turn in stale[:room]:
             if turn.conversation_id not in self._answering:
                 await self._take_over(turn, now)
@@ -133,8 +140,9 @@ class Answerer(Looker):
 
     async def _end(self, replied: Replied, now: Instant) -> None:
         number = replied.turn.conversation_id
-        await self._journal.write(partial(conversations.end, replied=replied, at=now), talk=number)
-        log.info("released", conversation=number, turn=replied.turn.id)
+        work = partial(conversations.end, replied=replied, at=now)
+        if await self._journal.write(work, talk=number):
+            log.info("released", conversation=number, turn=replied.turn.id)
 
     async def _note_stale(self, stale: list[Turn], now: Instant) -> None:
         """Count what was left by those who were here before, until it is seen what they held to the
@@ -165,13 +173,12 @@ class Answerer(Looker):
         self._start(question)
 
     async def _take_over(self, turn: Turn, now: Instant) -> None:
-        by = Holder(self._name, LEASE_US, self._most_history)
         question = await self._journal.write(
-            lambda tx: conversations.take_over(tx, turn, by, now, now - STALE_US),
+            lambda tx: conversations.take_over(tx, turn, self._holder, now, STALE_US),
             talk=turn.conversation_id,
         )
-        if question is None:
-            return
+        if question is None and not await self._is_over(turn):
+            return  # somebody was faster
         self._tally.stale_cleaned += 1
         log.warning(
             "stale cleaned",
@@ -179,11 +186,23 @@ class Answerer(Looker):
             turn=turn.id,
             owner=turn.owner,
         )
-        self._start(question)
+        if question is not None:
+            self._start(question)
+        else:
+            log.info("released", conversation=turn.conversation_id, turn=turn.id)
+
+    async def _is_over(self, turn: Turn) -> Turn | None:
+        """How it ended, if it was ours to the end."""
+        found = await self._journal.read(lambda tx: tx.turns.get(turn.id))
+        return found if found.ended_at is not None and found.owner == self._name else None
 
     @property
     def _most_history(self) -> int:
         return max((way.history for way in self._ways.values()), default=0)
+
+    @property
+    def _holder(self) -> Holder:
+        return Holder(self._name, LEASE_US, self._most_history)
 
     def _start(self, question: Question) -> None:
         number = question.turn.conversation_id
@@ -194,35 +213,45 @@ class Answerer(Looker):
     # ------------------------------------------------------------------ one turn
 
     async def _see_through(self, question: Question) -> None:
+        turn = question.turn
         try:
-            await self._answer_or_hand_over(question)
+            if await self._answer_or_hand_over(question):
+                return  # its answer is on its way, and the turn with it; or there was none to make
+            over = await self._is_over(turn)
+            if over is None:
+                log.warning("turn was taken over", turn=turn.id)
+            else:
+                told = {"conversation": turn.conversation_id, "turn": turn.id}
+                log.info("released", **told, reason=over.reason)
         except StoreError as error:
-            log.warning("turn is given up", turn=question.turn.id, error=str(error))
+            log.warning("turn is given up", turn=turn.id, error=str(error))
         finally:
             # There may be room for another one.
             self._signal.set()
 
-    async def _answer_or_hand_over(self, question: Question) -> None:
+    async def _answer_or_hand_over(self, question: Question) -> bool:
+        """Whether it is answered."""
         try:
-            await self._answer(question)
+            return await self._answer(question)
         except StoreError:
             raise
         except Exception as error:
             # A defect of ours or of a responder. Asking again and again would help nobody.
             log.exception("answering failed", turn=question.turn.id)
             await self._hand_over(question, f"answering failed: {type(error).__name__}")
+            return False
 
-    async def _answer(self, question: Question) -> None:
+    async def _answer(self, question: Question) -> bool:
         name = _way(question)
         way = self._ways.get(name)
         if way is None:
             await self._hand_over(question, f"there is no way to answer called {name!r} here")
-            return
+            return False
         redone = 0
         while True:
-            made = await self._made(question, name, way)
+            made = await self._made(question, way)
             if made is None:
-                return
+                return False
             patience = Patience.stored(question.account.answering)
             if patience.on_newer == "redo" and redone < REDONE_AT_MOST:
                 newer = await self._journal.write(
@@ -230,23 +259,27 @@ class Answerer(Looker):
                     talk=question.turn.conversation_id,
                 )
                 if newer is not None:
-                    question, redone = newer, redone + 1
+                    question, redone = newer._replace(tries=question.tries), redone + 1
                     continue
-            await self._send(question, made)
-            return
+            return await self._send(question, made)
 
-    async def _made(self, question: Question, name: str, way: Answers) -> Answer | None:
+    async def _made(self, question: Question, way: Answers) -> Answer | None:
         """The answer; None where there is none, and all that follows from that was done."""
         left = way.retries
         if question.turn.attempts > MOST_ATTEMPTS:
             await self._hand_over(question, "nobody has come to an answer, however often asked")
             return None
         while True:
+            if self._holding.keeps(question):
+                await self._holding.let_wait(question)
+                return None
             try:
                 found = await self._asked(question, way)
             except ResponderRefused as error:
                 if error.everybody:
-                    await self._tell(name, str(error))
+                    await self._holding.hold_back(question, str(error))
+                    return None
+                await self._holding.works(question)
                 await self._hand_over(question, str(error))
                 return None
             except ResponderFailed as error:
@@ -258,8 +291,8 @@ class Answerer(Looker):
                 if not await self._pause(question, error.again_us or way.pause_us):
                     return None
             else:
-                if found is None:
-                    log.warning("turn was taken over", turn=question.turn.id)
+                if found is not None:
+                    await self._holding.works(question)
                 return found
 
     async def _pause(self, question: Question, pause_us: int) -> bool:
@@ -274,6 +307,7 @@ class Answerer(Looker):
     async def _asked(self, question: Question, way: Answers) -> Answer | None:
         """Ask, and hold the turn meanwhile; None where it is not ours any more."""
         asked = asyncio.create_task(way.responder.answer(question.burst))
+        until_us = self._clock.monotonic_us() + STALE_US
         try:
             while True:
                 rest = asyncio.create_task(self._clock.sleep(RENEW_EVERY_US))
@@ -285,31 +319,40 @@ class Answerer(Looker):
                     return asked.result()
                 if not await self._journal.write_together(_renewed, question.turn):
                     return None
+                if self._clock.monotonic_us() >= until_us:
+                    # Responders are bounded in time themselves. This one hangs.
+                    raise ResponderFailed(f"no answer within {print_duration(STALE_US)}")
         finally:
             if not asked.done():
                 asked.cancel()
                 await asyncio.gather(asked, return_exceptions=True)
 
-    async def _send(self, question: Question, made: Answer) -> None:
+    async def _send(self, question: Question, made: Answer) -> bool:
         now = self._clock.now()
         text = made.text.strip()
         try:
             # Whoever holds people first needs a transaction of its own.
             sent = await self._journal.write(
-                lambda tx: _sent(tx, question, made, self._providers, now),
+                lambda tx: conversations.answer(
+                    tx, question, text, self._providers, now, note=made.note
+                ),
                 alone=True,
             )
         except (InputError, ConflictError, NotFoundError) as error:
             # What was made cannot be sent from this account: too long, somebody it cannot reach.
             await self._hand_over(question, f"the answer cannot be sent: {error}")
-            return
+            return False
         if sent:
             first_at = question.burst.said[0].at
             self._tally.answered(_way(question), "answered" if text else "silent", now - first_at)
             log.info("answered", turn=question.turn.id, note=made.note)
+            if not text:
+                turn = question.turn
+                log.info("released", conversation=turn.conversation_id, turn=turn.id)
         else:
             self._tally.answered(_way(question), "called_off")
             log.warning("answer is not sent: the turn is not ours any more", turn=question.turn.id)
+        return sent
 
     async def _hand_over(self, question: Question, reason: str) -> None:
         now = self._clock.now()
@@ -319,10 +362,6 @@ class Answerer(Looker):
         ):
             self._tally.answered(_way(question), "handed")
             log.warning("handed to a person", turn=question.turn.id, reason=reason)
-
-    async def _tell(self, way: str, reason: str) -> None:
-        now = self._clock.now()
-        await self._journal.write(lambda tx: alerts.responder_fails(tx, way, reason, now))
 
 
 def _way(question: Question) -> str:
@@ -343,14 +382,6 @@ def _renewed(tx: Tx, turns: Sequence[Turn]) -> list[bool]:
     """Thousands may be in the making, and each is renewed every few seconds."""
     renewed = tx.listening.renew([(turn.id, turn.generation) for turn in turns], LEASE_US)
     return [turn.id in renewed for turn in turns]
-
-
-def _sent(tx: Tx, question: Question, made: Answer, providers: Providers, now: Instant) -> bool:
-    text = made.text.strip()
-    sent = conversations.answer(tx, question, text, providers, now, note=made.note)
-    # Whoever answers does so again, whatever was told of him.
-    alerts.responder_works(tx, _way(question), now)
-    return sent
 
 
 def _newer(tx: Tx, turn: Turn, history: int) -> Question | None:

@@ -22,6 +22,7 @@ import structlog
 from paceline.core.durations import parse_duration, print_duration
 from paceline.core.instants import DAY, HOUR, SECOND, Instant
 from paceline.core.model import Trigger
+from paceline.core.outcome import OutcomeKind
 from paceline.core.states import CampaignState, DeliveryState, RunState
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands.accounts import find as find_account
@@ -157,7 +158,8 @@ def _take_up(
     if rules.on != bid.on:
         return False
     last = max(answered, key=lambda one: (one.step, one.delivery_id))
-    in_time = last.sent_at is None or bid.at <= last.sent_at + rules.within_us
+    sent_at = _sent_at(tx, last)
+    in_time = sent_at is None or bid.at <= sent_at + rules.within_us
     return in_time and _make(tx, campaign, last, rules, bid, now)
 
 
@@ -166,6 +168,21 @@ def _began_at(tx: Tx, delivery_id: int) -> Instant:
     rows = tx.ledger.of_delivery(delivery_id)
     begun = [row.at for row in rows if row.kind == "intent" and row.part == 0]
     return max(begun) if begun else tx.deliveries.get(delivery_id).sent_at or 0
+
+
+def _sent_at(tx: Tx, one: Reached) -> Instant | None:
+    """From when on they have their time; of a message of which only the beginning was sent, from
+    that. None while nobody knows."""
+    if one.state is not DeliveryState.FAILED:
+        return one.sent_at
+    rows = tx.ledger.of_delivery(one.delivery_id)
+    return max((row.at for row in rows if row.outcome == OutcomeKind.ACCEPTED), default=None)
+
+
+def _was_got(before: Delivery) -> bool:
+    """Whether they have got it, or at least its beginning."""
+    begun = before.state is DeliveryState.FAILED and before.parts_done > 0
+    return before.state is DeliveryState.SENT or begun
 
 
 def _stop(tx: Tx, reached: Iterable[Reached], now: Instant) -> None:
@@ -196,7 +213,7 @@ def _make(tx: Tx, campaign: Campaign, after: Reached, rules: Rules, bid: Bid, no
             fields=before.fields,
             contact_id=before.contact_id,
             scheduled_at=now,
-            due_at=now if before.state is DeliveryState.SENT else None,
+            due_at=now if _was_got(before) else None,
             expires_at=None if rules.expire_us is None else bid.at + rules.expire_us,
             action=rules.action,
             # Whoever accepts an invitation has not written, and is not waiting for an answer.
@@ -231,10 +248,12 @@ def _withdraw(tx: Tx, follow_up: int, why: str, now: Instant) -> None:
 # ---------------------------------------------------------------------- once in a while
 
 
-async def look_after_bids(journal: Journal, now: Instant) -> None:
+async def look_after_bids(journal: Journal, open_runs: Sequence[int], now: Instant) -> None:
     """Settle what was bidden in doubt, and end the runs to which nothing can come any more."""
-    doubtful, open_runs = await journal.read(lambda tx: (tx.bids.settled(), tx.bids.open_runs()))
-    for one in doubtful:
+    doubtful = await journal.read(
+        lambda tx: [one for run_id in open_runs for one in tx.bids.settled(run_id)]
+    )
+    for one in sorted(doubtful):
         await journal.write(partial(_settle, one=one, now=now))
     for run_id in open_runs:
         ended = await journal.write(partial(end_if_over, run_id=run_id, now=now))
@@ -244,7 +263,7 @@ async def look_after_bids(journal: Journal, now: Instant) -> None:
 
 def _settle(tx: Tx, one: Doubtful, now: Instant) -> None:
     tx.lanes.touch(one.account_id, now)
-    if one.before is not DeliveryState.SENT:
+    if not _was_got(tx.deliveries.get(one.before_id)):
         why = f"step {one.step - 1} was not delivered: it is {one.before}"
         _withdraw(tx, one.delivery_id, why, now)
     elif _came_too_soon(tx, one.delivery_id, one.before_id):

@@ -41,7 +41,9 @@ class Confirming(OptOut):
         named = named_by(tx, message.answers)
         ours = None if named is None else named.delivery_id
         letter = Letter(message.provider_id, message.subject, ours)
-        return self._confirm(tx, account, _To(message.chat, letter), at)
+        # Where a channel takes answers for so long, that is from when they wrote.
+        written_at = min(message.at or at, at)
+        return self._confirm(tx, account, _To(message.chat, letter, written_at), at)
 
     def after_link(self, tx: Tx, delivery: Delivery, at: Instant) -> int | None:
         """The same for whoever has followed the link in a message, if they are told at all."""
@@ -49,7 +51,8 @@ class Confirming(OptOut):
         if not told or delivery.account_id is None:
             return None
         account = tx.accounts.get(delivery.account_id)
-        return self._confirm(tx, account, _To(delivery.target, Letter("", "", delivery.id)), at)
+        letter = Letter("", "", delivery.id)
+        return self._confirm(tx, account, _To(delivery.target, letter, at), at)
 
     def _confirm(self, tx: Tx, account: Account, to: _To, at: Instant) -> int | None:
         if self.confirmation is None or self.providers is None or account.removed_at is not None:
@@ -59,7 +62,7 @@ class Confirming(OptOut):
         part = Part("text", literal(text))
         if action == "email":
             part = as_letter(tx, text, [to.letter], self.confirmation.subject)
-        content, expires_at = Content((part,)), at + EXPIRES_US
+        content, expires_at = Content((part,)), to.since_at + EXPIRES_US
         message = DirectMessage(
             account.name, to.target, content, action, reply=True, expires_at=expires_at
         )
@@ -75,6 +78,8 @@ class Confirming(OptOut):
 class _To(NamedTuple):
     target: str
     letter: Letter
+    since_at: Instant
+    """When they said it."""
 
 
 def words_of(settings: OptingOut, providers: Providers) -> Confirming:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paceline.core.address import ERASED, canonical
+from paceline.core.address import written_to
 from paceline.core.enclosures import in_words
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
@@ -18,13 +18,16 @@ from paceline.engine.ports import Delivery, Run, Tx
 from paceline.engine.ports.conversations import Conversation
 
 US = "us"
+CONFIRMATION = "opt-out"
+"""Who tells somebody that their wish to hear no more was heard."""
 
 
 class Line(NamedTuple):
     at: Instant
     by: str
     """``them``, or who answered: the name of a process, or a person. The name of the campaign that
-    wrote to them; ``us`` for whatever else was written."""
+    wrote to them; ``opt-out`` for what confirms that they want no more, ``us`` for whatever else
+    was written."""
     text: str
     state: str
 
@@ -41,6 +44,10 @@ def conversation_view(tx: Tx, conversation: Conversation, limit: int) -> list[Li
         if turn.delivery_id is not None:
             owners[turn.delivery_id] = turn.owner
             ours.setdefault(turn.delivery_id, tx.deliveries.get(turn.delivery_id))
+    confirmed = _confirmation(tx, conversation)
+    if confirmed is not None:
+        owners[confirmed.id] = CONFIRMATION
+        ours.setdefault(confirmed.id, confirmed)
     for message in ours.values():
         run = runs.of(message)
         at = message.sent_at or message.scheduled_at
@@ -50,12 +57,21 @@ def conversation_view(tx: Tx, conversation: Conversation, limit: int) -> list[Li
     return lines[-limit:]
 
 
+def _confirmation(tx: Tx, conversation: Conversation) -> Delivery | None:
+    """What tells them that they opted out, whether it has gone out or not."""
+    address = written_to(conversation.chat)
+    number = None if address is None else tx.suppressions.confirmation_of(address)
+    found = None if number is None else tx.deliveries.get(number)
+    ours = found is not None and found.account_id == conversation.account_id
+    return found if ours else None
+
+
 def sent_there(tx: Tx, conversation: Conversation, limit: int) -> dict[int, Delivery]:
     """The latest that its account has sent to its address, by number, for whatever reason. Of
     whoever was erased nothing but a conversation is left."""
-    if conversation.chat.startswith(ERASED):
+    address = written_to(conversation.chat)
+    if address is None:
         return {}
-    address = canonical(conversation.chat)
     return {one.id: one for one in tx.deliveries.sent_to(conversation.account_id, address, limit)}
 
 
@@ -73,9 +89,10 @@ class Runs:
         return run
 
 
-def words_of(message: Delivery, run: Run) -> str:
-    """What a message of ours says; empty where only that it was sent is known."""
-    content = message.content or run.parts_of(message.step)
+def words_of(message: Delivery, run: Run | None) -> str:
+    """What a message of ours says; empty where only that it was sent is known. What it does not say
+    itself, its run does."""
+    content = message.content or (run.parts_of(message.step) if run is not None else ())
     if not content:
         return ""
     parts = Content.from_list(content, message.step).parts

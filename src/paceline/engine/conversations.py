@@ -24,10 +24,11 @@ from paceline.engine.calling_off import REASON as CALLED_OFF
 from paceline.engine.opting_out import has_opted_out
 from paceline.engine.ports import Account, Inbound, Providers, Tx
 from paceline.engine.ports.conversations import Conversation, Mode, Replied, Turn
-from paceline.engine.questions import Question, question_of
+from paceline.engine.questions import Question, begun, question_of
 from paceline.engine.replying import send_answer
 
 PERSON = "a person"
+TAKEN = "taken by a person"
 
 log = structlog.get_logger("paceline.conversation")
 
@@ -119,11 +120,7 @@ def begin(
 ) -> Question | None:
     """Start the turn of a conversation that is due; None where there is nothing to do any more, or
     somebody was faster."""
-    conversation = tx.conversations.hold(conversation_id)
-    if conversation.mode != "auto" or conversation.due_at is None or conversation.due_at > at:
-        return None
-    turn = tx.turns.begin(conversation.id, owner, lease_us, at)
-    return None if turn is None else question_of(tx, turn, conversation, history)
+    return begun(tx, conversation_id, owner, lease_us, at, history)
 
 
 class Holder(NamedTuple):
@@ -134,16 +131,16 @@ class Holder(NamedTuple):
     history: int
 
 
-def take_over(tx: Tx, turn: Turn, by: Holder, at: Instant, older_at: Instant) -> Question | None:
+def take_over(tx: Tx, turn: Turn, by: Holder, at: Instant, longest_us: int) -> Question | None:
     """Go on with a turn that its owner has left; nothing was said in it yet. One that is not to be
     answered any more ends here."""
     conversation = tx.conversations.hold(turn.conversation_id)
-    ours = tx.turns.take_over(turn, by.name, by.lease_us, at, older_at)
+    ours = tx.turns.take_over(turn, by.name, by.lease_us, at, longest_us)
     if ours is None:
         return None
     question = question_of(tx, ours, conversation, by.history)
     if conversation.mode != "auto":
-        _discard(tx, question, conversation, "nobody is to be answered here any more", at)
+        put_back(tx, question, conversation, "nobody is to be answered here any more", at)
         return None
     return question
 
@@ -169,7 +166,7 @@ def answer(
     tx.lanes.touch(question.account.id, at)
     conversation = tx.conversations.hold(question.turn.conversation_id)
     if conversation.mode != "auto":
-        _discard(tx, question, conversation, "a person has it, or nobody", at)
+        put_back(tx, question, conversation, "a person has it, or nobody", at)
         return False
     if not text:
         return tx.turns.move(question.turn, "say_nothing", at, reason=note)
@@ -189,12 +186,15 @@ def hand_over(tx: Tx, question: Question, reason: str, at: Instant) -> bool:
     return True
 
 
-def _discard(
+def put_back(
     tx: Tx, question: Question, conversation: Conversation, reason: str, at: Instant
-) -> None:
-    """It is not to be answered after all, and what it took waits again."""
-    if tx.turns.move(question.turn, "discard", at, reason=reason):
+) -> bool:
+    """It is not to be answered after all, or not now, and what it took waits again; False where the
+    turn is not ours any more."""
+    ours = tx.turns.move(question.turn, "discard", at, reason=reason)
+    if ours:
         _wait_again(tx, question.account, conversation, question.turn, at)
+    return ours
 
 
 def _wait_again(
@@ -210,19 +210,20 @@ def _wait_again(
     tx.conversations.change(conversation.id, first_at=first_at, last_at=last_at, due_at=due_at)
 
 
-def end(tx: Tx, replied: Replied, at: Instant) -> None:
-    """A turn's answer is over at the provider: sent, or not."""
+def end(tx: Tx, replied: Replied, at: Instant) -> bool:
+    """A turn's answer is over at the provider: sent, or not. False where somebody was faster."""
     conversation = tx.conversations.hold(replied.turn.conversation_id)
     # Also where they have asked for the opposite since: what was called off stays so.
     unwanted = replied.reason == CALLED_OFF or has_opted_out(tx, conversation.chat)
     if replied.state is DeliveryState.SENT or unwanted:
         # Whoever asked not to be written to needs no person either.
-        tx.turns.move(replied.turn, "finish", at)
-        return
+        return tx.turns.move(replied.turn, "finish", at)
     reason = _is_over(replied.state, replied.reason)
-    if tx.turns.move(replied.turn, "hand_over", at, reason=reason):
+    ended = tx.turns.move(replied.turn, "hand_over", at, reason=reason)
+    if ended:
         account = tx.accounts.get(conversation.account_id)
         _to_a_person(tx, account, conversation, reason, at)
+    return ended
 
 
 def came_back(
@@ -251,9 +252,7 @@ def _to_a_person(
 # ---------------------------------------------------------------------- people
 
 
-def take(
-    tx: Tx, conversation_id: int, at: Instant, reason: str = "taken by a person"
-) -> Turn | None:
+def take(tx: Tx, conversation_id: int, at: Instant, reason: str = TAKEN) -> Turn | None:
     """A person answers from here on. What was being made is not sent; what is on its way is. The
     turn whose answer was called off, if there was one."""
     return _switch(tx, conversation_id, "human", reason, at)

@@ -75,8 +75,10 @@ def wake(tx: Tx, providers: Providers, at: Instant) -> None:
 
 
 def listening(tx: Tx, providers: Providers) -> list[Account]:
-    known = set(providers.names())
-    mine = [one for one in tx.accounts.list() if one.provider in known]
+    # Only those in use, for others need not even be loaded; and mostly none of them listens.
+    used = tx.accounts.providers() & set(providers.names())
+    heard = {name for name in used if hasattr(providers.get(name), "listens")}
+    mine = [one for one in tx.accounts.list() if one.provider in heard] if heard else []
     return [one for one in mine if listens(providers, one)]
 
 

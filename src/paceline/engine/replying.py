@@ -20,7 +20,7 @@ WINDOW_US = DAY
 """For how long after somebody has written they may be answered in words of one's own, on channels
 that want a template otherwise."""
 LOOKED_BACK = 20
-"""Messages among which the subject of a letter is looked for."""
+"""Messages among which the subject of a letter is looked for, and the one written last."""
 
 
 class Letter(NamedTuple):
@@ -57,11 +57,18 @@ def send_answer(
             for one in (*reversed(taken), *latest)
         ]
         part = as_letter(tx, text, theirs)
-    expires_at = to.heard_at + WINDOW_US if able.needs_templates else None
+    expires_at = _spoke_at(tx, to) + WINDOW_US if able.needs_templates else None
     message = DirectMessage(
         account.name, to.chat, Content((part,)), action, reply=True, expires_at=expires_at
     )
     return send_message(tx, message, at, providers)
+
+
+def _spoke_at(tx: Tx, them: Conversation) -> Instant:
+    """When they wrote last, as their provider says: it counts from there, however late we heard of
+    it. Nobody has written what is yet to come, whatever a clock says."""
+    latest = tx.inbox.of_conversation(them.id, LOOKED_BACK)
+    return max((min(one.at, one.received_at) for one in latest), default=them.heard_at)
 
 
 def action_of(able: Capabilities) -> str:

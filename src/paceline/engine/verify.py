@@ -19,6 +19,7 @@ from paceline.core.gates import NEVER
 from paceline.core.hours import Hours
 from paceline.core.instants import MINUTE, SECOND, Instant, iso
 from paceline.core.model import REPLY, Refuse, Wait
+from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.core.outcome import OutcomeKind
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
@@ -85,8 +86,9 @@ class Attempt:
         return f"delivery {row.delivery_id} part {row.part} attempt {row.attempt}"
 
 
-def verify(tx: Tx, now: Instant) -> list[Violation]:
-    """Every violation of the invariants in the whole database."""
+def verify(tx: Tx, now: Instant, words: OptOut = DEFAULT) -> list[Violation]:
+    """Every violation of the invariants in the whole database. ``words`` are those by which people
+    opt out here."""
     found = [
         Violation("never twice", f"delivery {delivery} part {part} was accepted {times} times")
         for delivery, part, times in tx.audit.accepted_twice()
@@ -105,7 +107,7 @@ def verify(tx: Tx, now: Instant) -> list[Violation]:
         for delivery, at, since_at in tx.audit.suppressed_after()
     ]
     found += [Violation("never out of turn", text) for text in tx.audit.out_of_turn()]
-    found += [Violation("never unbidden", text) for text in tx.audit.unbidden()]
+    found += [Violation("never unbidden", text) for text in tx.audit.unbidden(words)]
     for account in tx.accounts.list(with_removed=True):
         found += judge_account(tx, account)
         found += _forgotten(tx, account, now)

@@ -37,6 +37,8 @@ class Minute:
     """Those that are open, of conversations that need a person."""
     received: tuple[str, ...] = ()
     """What was new, as its provider calls it."""
+    held: bool = False
+    """Whether nobody is answered, because whoever was set up to answer will not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class Minutes:
             modes=moment.modes,
             alerts=frozenset(moment.alerts),
             received=tuple(one.provider_id for one in reversed(new)),
+            held=bool(moment.held),
         )
 
 

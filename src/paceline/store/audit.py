@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, literal_column, or_, select
 
 from paceline.core.instants import Instant
+from paceline.core.opting_out import OptOut
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.audit import ActiveTurn, MailMoment, Moment, TalkMoment, Watched
@@ -58,6 +59,7 @@ SELECT id, conversation_id, state, owner, generation, lease_until_at, started_at
 FROM turns WHERE state IN ('thinking', 'replying') ORDER BY id
 """
 _MODES = "SELECT id, mode FROM conversations"
+_HELD = "SELECT way FROM held_ways ORDER BY way"
 _CALLED_FOR = """
 SELECT key FROM alerts WHERE kind = 'conversation.person' AND cleared_at IS NULL ORDER BY key
 """
@@ -168,8 +170,8 @@ class Audit(Subject):
     def out_of_turn(self) -> list[str]:
         return audit_turns.faults(self._connection)
 
-    def unbidden(self) -> list[str]:
-        return audit_bids.faults(self._connection)
+    def unbidden(self, words: OptOut) -> list[str]:
+        return audit_bids.faults(self._connection, words)
 
     def at_call(self, delivery_id: int, part: int) -> CallFacts | None:
         mark = "%s" if self._context.postgresql else "?"
@@ -209,7 +211,8 @@ class Audit(Subject):
         active = tuple(ActiveTurn(*row) for row in self._all(cursor, _ACTIVE))
         called_for = tuple(key for (key,) in self._all(cursor, _CALLED_FOR))
         modes = dict(self._all(cursor, _MODES))
-        return TalkMoment(received, active, modes, called_for, self._context.now)
+        held = tuple(way for (way,) in self._all(cursor, _HELD))
+        return TalkMoment(received, active, modes, called_for, self._context.now, held)
 
     def mail(self) -> MailMoment:
         cursor = self._context.cursor()

@@ -8,8 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, select
 
+from paceline.core.address import ERASED, canonical, guess_kind
 from paceline.core.durations import parse_duration
 from paceline.core.instants import SECOND
+from paceline.core.opting_out import OptOut
+from paceline.store import audit_lost_bids
 from paceline.store.schema import campaigns, deliveries, inbound, runs
 
 SHOWN = 1_000
@@ -17,9 +20,15 @@ CLOCKS_US = 15 * SECOND
 """By how much the clocks of processes may differ that wrote two instants."""
 
 
-def faults(connection: Connection) -> list[str]:
+def faults(connection: Connection, words: OptOut) -> list[str]:
     """Everything that is wrong, in words."""
-    return [*_strangers(connection), *_unasked(connection), *_too_late(connection)][:SHOWN]
+    return [
+        *_strangers(connection),
+        *_unasked(connection),
+        *_by_others(connection),
+        *_too_late(connection),
+        *audit_lost_bids.faults(connection, words),
+    ][:SHOWN]
 
 
 def _strangers(connection: Connection) -> list[str]:
@@ -65,6 +74,40 @@ def _of_unasked() -> Select[Any]:
         .where(deliveries.c.bidden, deliveries.c.reply, inbound.c.id.is_(None))
         .order_by(deliveries.c.id)
         .limit(SHOWN)
+    )
+
+
+def _by_others(connection: Connection) -> list[str]:
+    """Bidden by whoever is written to, as far as that can be told from what is kept: people on
+    LinkedIn have more names than stand in their message."""
+    found = []
+    for number, target, chat, sender, answered in connection.execute(_of_bidders()):
+        told = guess_kind(target) in ("email", "phone") and not target.startswith(ERASED)
+        names = {canonical(name) for name in (chat, sender) if name}
+        comparable = any(guess_kind(name) in ("email", "phone") for name in names)
+        if told and comparable and target not in {*names, chat, sender, answered}:
+            found.append(f"follow-up {number} was bidden by somebody else than its recipient")
+    return found
+
+
+@cache
+def _of_bidders() -> Select[Any]:
+    answered = deliveries.alias("answered")
+    ours = and_(
+        answered.c.id == inbound.c.delivery_id, answered.c.account_id == inbound.c.account_id
+    )
+    return (
+        select(
+            deliveries.c.id,
+            deliveries.c.target,
+            inbound.c.chat,
+            inbound.c.sender,
+            answered.c.target,
+        )
+        .join_from(deliveries, inbound, inbound.c.id == deliveries.c.bidden_by)
+        .outerjoin(answered, ours)
+        .where(deliveries.c.bidden)
+        .order_by(deliveries.c.id)
     )
 
 

@@ -11,7 +11,7 @@ from paceline.engine.ports.bids import Doubtful, Reached
 from paceline.store.base import Subject
 from paceline.store.prepared import Prepared
 from paceline.store.rows import spelled
-from paceline.store.schema import FOLLOWING, IN_FLIGHT, campaigns, deliveries, runs
+from paceline.store.schema import FOLLOWING, IN_FLIGHT, PARTLY, campaigns, deliveries, runs
 
 LATEST = 50
 """Messages that are looked at, of those that one person was ever sent from one account."""
@@ -53,6 +53,7 @@ _SENT = Prepared(
     )
 )
 _ON_ITS_WAY = Prepared(lambda _: _reached(IN_FLIGHT))
+_BEGUN = Prepared(lambda _: _reached(PARTLY))
 _BIDDEN = Prepared(
     lambda _: select(deliveries.c.id).where(
         deliveries.c.run_id == bindparam("run_id"),
@@ -93,11 +94,10 @@ def _settled(_: bool) -> Select[Any]:
             before.c.id,
             before.c.state,
         )
-        .join_from(runs, deliveries, deliveries.c.run_id == runs.c.id)
-        .join(before, before.c.id == deliveries.c.after_id)
+        .join_from(deliveries, before, before.c.id == deliveries.c.after_id)
         .where(
-            text("runs.follow_ups"),
-            runs.c.state == spelled(RunState.RUNNING),
+            # By run, or SQLite would rather begin with all that ever was sent.
+            deliveries.c.run_id == bindparam("run_id"),
             text(_WAITS),
             deliveries.c.state == spelled(DeliveryState.PLANNED),
             before.c.state.not_in([literal_column(f"'{state}'") for state in _UNSETTLED]),
@@ -115,7 +115,8 @@ class Bids(Subject):
         # In this order: what is settled in between is found by both, and else by neither.
         under_way = _ON_ITS_WAY.run(self._context, **wanted).fetchall()
         sent = _SENT.run(self._context, **wanted).fetchall()
-        found = {row[0]: row for row in (*under_way, *reversed(sent))}
+        begun = _BEGUN.run(self._context, **wanted).fetchall()
+        found = {row[0]: row for row in (*under_way, *begun, *reversed(sent))}
         return [Reached(*row)._replace(state=DeliveryState(row[5])) for row in found.values()]
 
     def find(self, run_id: int, position: int) -> int | None:
@@ -131,8 +132,8 @@ class Bids(Subject):
         found = _FOLLOWING_IT.run(self._context, run_id=run_id, after_id=delivery_id)
         return [row[0] for row in found.fetchall()]
 
-    def settled(self) -> list[Doubtful]:
-        found = _SETTLED.run(self._context).fetchall()
+    def settled(self, run_id: int) -> list[Doubtful]:
+        found = _SETTLED.run(self._context, run_id=run_id).fetchall()
         return [Doubtful(*row)._replace(before=DeliveryState(row[5])) for row in found]
 
     def open_runs(self) -> list[int]:

@@ -23,7 +23,9 @@ from paceline.store.schema import (
     campaigns,
     conversations,
     deliveries,
+    early_receipts,
     events,
+    held_ways,
     idempotency_keys,
     inbound,
     ledger,
@@ -49,6 +51,7 @@ MENTIONS: tuple[tuple[Table, str], ...] = (
     (conversations, "reason"),
     (events, "data"),
     (events, "text"),
+    (held_ways, "reason"),
     (inbound, "subject"),
     (inbound, "text"),
     (runs, "reason"),
@@ -70,6 +73,7 @@ def blot_out(
 ) -> None:
     context.unhurried()
     for some in chunks(delivery_ids, BLOTTED):
+        _their_receipts(context, some)
         _their_deliveries(context, some, contact_id, renamed)
         _their_ledger(context, some)
         _their_keys(context, some)
@@ -80,6 +84,7 @@ def blot_out(
     if telling:
         _mentions(context, list(telling))
         _keys_that_mention(context, telling)
+        _receipts_that_mention(context, list(telling))
 
 
 def _their_deliveries(
@@ -103,6 +108,24 @@ def _their_deliveries(
     context.connection.execute(
         update(deliveries).where(deliveries.c.id == bindparam("number")), values
     )
+
+
+def _their_receipts(context: Context, delivery_ids: list[int]) -> None:
+    """What was told of their messages too early, and was not acted upon yet."""
+    named = select(deliveries.c.provider_id).where(
+        deliveries.c.id.in_(delivery_ids), deliveries.c.provider_id.is_not(None)
+    )
+    theirs = delete(early_receipts).where(early_receipts.c.provider_id.in_(named))
+    context.connection.execute(theirs)
+
+
+def _receipts_that_mention(context: Context, addresses: Sequence[str]) -> None:
+    """Some providers call a message by the number it went to. Few are kept, and not for long."""
+    names = context.connection.execute(select(early_receipts.c.provider_id)).scalars().all()
+    traces = [address.lower().removeprefix("+") for address in addresses]
+    found = [name for name in names if any(trace in name.lower() for trace in traces)]
+    this = delete(early_receipts).where(early_receipts.c.provider_id.in_(found))
+    context.connection.execute(this)
 
 
 def _said_nothing(content: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -268,7 +268,7 @@ class Deliveries(Subject):
 
     def sent_to(self, account_id: int, target: str, limit: int) -> list[Delivery]:
         asked = {"account": account_id, "target": target, "most": limit}
-        return [rows.delivery(row) for row in _SENT_TO.run(self._context, **asked).fetchall()]
+        return [rows.delivery(row) for row in SENT_TO.run(self._context, **asked).fetchall()]
 
     def contacted(
         self,
@@ -291,14 +291,20 @@ def _select() -> Select[Any]:
     return select(*rows.DELIVERY)
 
 
-# Asked for with every answer that is made: by the address and then by its time, as the index goes.
-_SENT_TO = Prepared(
-    lambda _: (
+def sent_to(*whom: Any) -> Select[Any]:
+    """The latest that were sent there; ``most`` of them. By the address and then by its time, as
+    the index goes: it is asked for with every answer that is made."""
+    return (
         _select()
-        .where(deliveries.c.target == bindparam("target"), deliveries.c.sent_at.is_not(None))
-        .where(deliveries.c.account_id == bindparam("account"))
+        .where(deliveries.c.sent_at.is_not(None), *whom)
         .order_by(deliveries.c.sent_at.desc(), deliveries.c.id.desc())
         .limit(bindparam("most"))
+    )
+
+
+SENT_TO = Prepared(
+    lambda _: sent_to(
+        deliveries.c.target == bindparam("target"), deliveries.c.account_id == bindparam("account")
     )
 )
 

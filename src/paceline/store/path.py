@@ -45,9 +45,11 @@ Not from unknown to unknown: that an answer is lost is no news, and would undo w
 """
 
 FOLLOWS_A_SENT_ONE = """CASE WHEN d.after_id IS NULL THEN true
-ELSE (SELECT p.state FROM deliveries p WHERE p.id = d.after_id) = 'sent' END"""
+ELSE (SELECT p.state = 'sent' OR (d.bidden AND p.state = 'failed' AND p.parts_done > 0)
+FROM deliveries p WHERE p.id = d.after_id) END"""
 """What holds for an intent ``d`` of a later step: a message may bounce after its follow-up was
-released. Not as EXISTS, which may be planned as a table of all that were ever sent."""
+released; and whoever has answered the beginning of one has got that. Not as EXISTS, which may be
+planned as a table of all that were ever sent."""
 
 MUST_NOT_START = (AccountState.PAUSED, AccountState.SUSPENDED)
 """Account states in which no delivery may start, whatever revision the lane believes in."""

@@ -13,7 +13,18 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, exists, func, literal, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -149,7 +160,10 @@ RUN = (
     runs.c.follow_ups,
 )
 _earlier = deliveries.alias("earlier")
-BEFORE = select(_earlier.c.state).where(_earlier.c.id == deliveries.c.after_id).scalar_subquery()
+# Whoever has answered the beginning of a message has got that.
+_enough = and_(deliveries.c.bidden, _earlier.c.state == "failed", _earlier.c.parts_done > 0)
+_become = case((_enough, "sent"), else_=_earlier.c.state)
+BEFORE = select(_become).where(_earlier.c.id == deliveries.c.after_id).scalar_subquery()
 DELIVERY = (
     *(deliveries.c[name] for name in DELIVERY_NAMES.split(", ")),
     IS_SUPPRESSED,

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     Select,
     Text,
     and_,
@@ -25,7 +24,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    text,
     update,
 )
 
@@ -35,15 +33,21 @@ from paceline.engine.ports.conversations import Conversation, Met, Mode, Replied
 from paceline.engine.ports.inbox import Received
 from paceline.store import rows, standing
 from paceline.store.base import Subject, insert_into, storable
+from paceline.store.held_ways import IS_ACTIVE as _IS_ACTIVE
+from paceline.store.held_ways import UNATTENDED as _UNATTENDED
+from paceline.store.held_ways import is_held, way_of_account
 from paceline.store.prepared import Prepared, among_words, worded
-from paceline.store.schema import accounts, conversations, deliveries, inbound, turns
+from paceline.store.schema import (
+    accounts,
+    conversations,
+    deliveries,
+    inbound,
+    muted_people,
+    turns,
+)
 
 OPEN = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
 """States of an answer that may yet go out by itself."""
-
-
-_IS_ACTIVE = text("turns.state IN ('thinking', 'replying')")
-"""Spelled as the index has it: SQLite would not see that it is the same."""
 
 
 class Conversations(Subject):
@@ -122,11 +126,12 @@ class Conversations(Subject):
 
 def _hear(on_postgresql: bool) -> Any:
     at: Any = bindparam("at")
+    is_muted = exists().where(muted_people.c.address == bindparam("chat"))
     known = conversations.c.heard_at
     fresh = insert_into(conversations, on_postgresql=on_postgresql).values(
         account_id=bindparam("account_id"),
         chat=bindparam("chat"),
-        mode=bindparam("mode"),
+        mode=case((is_muted, "muted"), else_=bindparam("mode")),
         reason="",
         heard_at=at,
         created_at=at,
@@ -139,20 +144,9 @@ def _hear(on_postgresql: bool) -> Any:
 
 _HEAR = Prepared(_hear)
 
-_UNATTENDED = (
-    conversations.c.mode == "auto",
-    conversations.c.due_at.is_not(None),
-    ~exists().where(turns.c.conversation_id == conversations.c.id).where(_IS_ACTIVE),
-)
-
 
 def _due(on_postgresql: bool) -> Select[Any]:
-    written = accounts.c.answering
-    way = (
-        func.json_extract_path_text(cast(written, JSON), "way")
-        if on_postgresql
-        else func.json_extract(written, "$.way")
-    )
+    way = way_of_account(on_postgresql=on_postgresql)
     # Here, and not where they are read: those that nobody here can answer would fill the page.
     known = exists().where(
         accounts.c.id == conversations.c.account_id,
@@ -162,6 +156,7 @@ def _due(on_postgresql: bool) -> Select[Any]:
         select(*conversations.c)
         .where(*_UNATTENDED, conversations.c.due_at <= bindparam("now"))
         .where(or_(conversations.c.due_at < bindparam("anyway_at"), known))
+        .where(~is_held(on_postgresql=on_postgresql))
         .order_by(conversations.c.due_at, conversations.c.id)
         .limit(bindparam("most"))
     )
@@ -179,7 +174,7 @@ class Turns(Subject):
         row = _BEGIN.run(self._context, **values, at=at).fetchone()
         if row is None:
             return None
-        turn = _turn(row)
+        turn = turn_of(row)
         if not self.add_waiting(turn):
             # Nothing to be answered: as if nobody had begun.
             self._connection.execute(turns.delete().where(turns.c.id == turn.id))
@@ -197,21 +192,23 @@ class Turns(Subject):
         taken = update(inbound).where(theirs, inbound.c.turn_id == turn.id)
         self._connection.execute(taken.values(turn_id=None))
 
-    def stale(self, older_at: Instant, limit: int) -> list_of[Turn]:
-        asked = {"now": self._context.now, "older_at": older_at, "most": limit}
-        return [_turn(row) for row in _STALE.run(self._context, **asked).fetchall()]
+    def stale(self, longest_us: int, limit: int) -> list_of[Turn]:
+        now = self._context.now
+        asked = {"now": now, "beyond_at": now + longest_us, "most": limit}
+        return [turn_of(row) for row in _STALE.run(self._context, **asked).fetchall()]
 
     def take_over(
-        self, turn: Turn, owner: str, lease_us: int, at: Instant, older_at: Instant
+        self, turn: Turn, owner: str, lease_us: int, at: Instant, longest_us: int
     ) -> Turn | None:
+        now = self._context.now
         values = {
             "started_at": at,
             "owner": storable(owner),
             "generation": turn.generation + 1,
-            "lease_until_at": self._context.now + lease_us,
+            "lease_until_at": now + lease_us,
             "attempts": turn.attempts + 1,
         }
-        left = (turns.c.state == str(TurnState.THINKING), _left_alone(self._context.now, older_at))
+        left = (turns.c.state == str(TurnState.THINKING), _left_alone(now, now + longest_us))
         statement = update(turns).where(*_held(turn), *left)
         return self._one(statement.values(values).returning(*turns.c))
 
@@ -241,32 +238,32 @@ class Turns(Subject):
 
     def get(self, turn_id: int) -> Turn:
         row = self._connection.execute(select(*turns.c).where(turns.c.id == turn_id)).first()
-        return _turn(rows.found(row, "turn", turn_id))
+        return turn_of(rows.found(row, "turn", turn_id))
 
     def active(self, conversation_id: int | None = None) -> list_of[Turn]:
         statement = select(*turns.c).where(_IS_ACTIVE)
         if conversation_id is not None:
             statement = statement.where(turns.c.conversation_id == conversation_id)
-        return [_turn(row) for row in self._connection.execute(statement.order_by(turns.c.id))]
+        return [turn_of(row) for row in self._connection.execute(statement.order_by(turns.c.id))]
 
     def replied(self, limit: int) -> list_of[Replied]:
         found = _REPLIED.run(self._context, most=limit).fetchall()
-        return [Replied(_turn(row[:-2]), DeliveryState(row[-2]), row[-1] or "") for row in found]
+        return [Replied(turn_of(row[:-2]), DeliveryState(row[-2]), row[-1] or "") for row in found]
 
     def met(self, since_at: Instant, latest: int) -> Met:
         return standing.met(self._connection, since_at, latest)
 
     def of_conversation(self, conversation_id: int, limit: int) -> list_of[Turn]:
         found = _LATEST.run(self._context, conversation=conversation_id, most=limit)
-        return [_turn(row) for row in found.fetchall()]
+        return [turn_of(row) for row in found.fetchall()]
 
     def taken(self, turn_id: int) -> list_of[Received]:
-        found = _TAKEN.run(self._context, turn=turn_id)
+        found = TAKEN.run(self._context, turn=turn_id)
         return [rows.received(row) for row in found.fetchall()]
 
     def _one(self, statement: Any) -> Turn | None:
         row = self._connection.execute(statement).first()
-        return None if row is None else _turn(row)
+        return None if row is None else turn_of(row)
 
 
 _HOLD = Prepared(
@@ -324,20 +321,20 @@ def _taken(_: bool) -> Select[Any]:
     return select(*inbound.c).where(*theirs).order_by(inbound.c.at, inbound.c.id)
 
 
-_TAKEN = Prepared(_taken)
+TAKEN = Prepared(_taken)
 
 
 def _held(turn: Turn) -> tuple[Any, ...]:
     return turns.c.id == turn.id, turns.c.generation == turn.generation
 
 
-def _turn(row: Any) -> Turn:
+def turn_of(row: Any) -> Turn:
     turn = Turn(*row)
     return turn._replace(state=TurnState(turn.state))
 
 
-def _left_alone(now: Any, older_at: Any) -> Any:
-    return or_(turns.c.lease_until_at <= now, turns.c.started_at < older_at)
+def _left_alone(now: Any, beyond_at: Any) -> Any:
+    return or_(turns.c.lease_until_at <= now, turns.c.lease_until_at > beyond_at)
 
 
 # Every process looks for these twice a second.
@@ -345,7 +342,7 @@ _STALE = Prepared(
     lambda _: (
         select(*turns.c)
         .where(_IS_ACTIVE, turns.c.state == str(TurnState.THINKING))
-        .where(_left_alone(bindparam("now"), bindparam("older_at")))
+        .where(_left_alone(bindparam("now"), bindparam("beyond_at")))
         .order_by(turns.c.id)
         .limit(bindparam("most"))
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from paceline.core.instants import Instant
 from paceline.store.accounts import Accounts, Policies
 from paceline.store.alerts import Alerts
@@ -15,18 +13,22 @@ from paceline.store.campaigns import Campaigns, Runs
 from paceline.store.contacts import Contacts
 from paceline.store.deliveries import Deliveries
 from paceline.store.events import Events
+from paceline.store.held_ways import HeldWays
 from paceline.store.history import History
 from paceline.store.hooks import Hooks
 from paceline.store.inbox import Inbox, Watches
 from paceline.store.keys import Keys
 from paceline.store.lanes import Lanes, Processes
+from paceline.store.lazily import Lazily
 from paceline.store.ledger import Ledger
 from paceline.store.listening import Listening
 from paceline.store.media import MediaShelf
+from paceline.store.muting import Muting
 from paceline.store.path import BasePath
 from paceline.store.path_postgresql import PostgresqlPath
 from paceline.store.path_sqlite import SqlitePath
 from paceline.store.pools import Pools
+from paceline.store.questions import Questions
 from paceline.store.receipts import Receipts
 from paceline.store.reminders import Groups, Reminders
 from paceline.store.settings import Settings
@@ -50,134 +52,146 @@ class Transaction:
     def hurry(self) -> None:
         self._context.hurry()
 
-    @cached_property
+    @Lazily
     def path(self) -> BasePath:
         return (PostgresqlPath if self._context.postgresql else SqlitePath)(self._context)
 
-    @cached_property
+    @Lazily
     def accounts(self) -> Accounts:
         return Accounts(self._context)
 
-    @cached_property
+    @Lazily
     def policies(self) -> Policies:
         return Policies(self._context)
 
-    @cached_property
+    @Lazily
     def campaigns(self) -> Campaigns:
         return Campaigns(self._context)
 
-    @cached_property
+    @Lazily
     def runs(self) -> Runs:
         return Runs(self._context)
 
-    @cached_property
+    @Lazily
     def pools(self) -> Pools:
         return Pools(self._context)
 
-    @cached_property
+    @Lazily
     def timetable(self) -> Timetable:
         return Timetable(self._context)
 
-    @cached_property
+    @Lazily
     def steps(self) -> Steps:
         return Steps(self._context)
 
-    @cached_property
+    @Lazily
     def bids(self) -> Bids:
         return Bids(self._context)
 
-    @cached_property
+    @Lazily
     def reminders(self) -> Reminders:
         return Reminders(self._context)
 
-    @cached_property
+    @Lazily
     def groups(self) -> Groups:
         return Groups(self._context)
 
-    @cached_property
+    @Lazily
     def keys(self) -> Keys:
         return Keys(self._context)
 
-    @cached_property
+    @Lazily
     def deliveries(self) -> Deliveries:
         return Deliveries(self._context)
 
-    @cached_property
+    @Lazily
     def receipts(self) -> Receipts:
         return Receipts(self._context)
 
-    @cached_property
+    @Lazily
     def lanes(self) -> Lanes:
         return Lanes(self._context)
 
-    @cached_property
+    @Lazily
     def processes(self) -> Processes:
         return Processes(self._context)
 
-    @cached_property
+    @Lazily
     def ledger(self) -> Ledger:
         return Ledger(self._context)
 
-    @cached_property
+    @Lazily
     def media(self) -> MediaShelf:
         return MediaShelf(self._context)
 
-    @cached_property
+    @Lazily
     def contacts(self) -> Contacts:
         return Contacts(self._context)
 
-    @cached_property
+    @Lazily
     def audiences(self) -> Audiences:
         return Audiences(self._context)
 
-    @cached_property
+    @Lazily
     def history(self) -> History:
         return History(self._context)
 
-    @cached_property
+    @Lazily
     def suppressions(self) -> Suppressions:
         return Suppressions(self._context)
 
-    @cached_property
+    @Lazily
     def waiting(self) -> Waiting:
         return Waiting(self._context)
 
-    @cached_property
+    @Lazily
     def settings(self) -> Settings:
         return Settings(self._context)
 
-    @cached_property
+    @Lazily
     def conversations(self) -> Conversations:
         return Conversations(self._context)
 
-    @cached_property
+    @Lazily
     def turns(self) -> Turns:
         return Turns(self._context)
 
-    @cached_property
+    @Lazily
+    def muting(self) -> Muting:
+        return Muting(self._context)
+
+    @Lazily
+    def held_ways(self) -> HeldWays:
+        return HeldWays(self._context)
+
+    @Lazily
+    def questions(self) -> Questions:
+        return Questions(self._context)
+
+    @Lazily
     def listening(self) -> Listening:
         return Listening(self._context)
 
-    @cached_property
+    @Lazily
     def inbox(self) -> Inbox:
         return Inbox(self._context)
 
-    @cached_property
+    @Lazily
     def watches(self) -> Watches:
         return Watches(self._context)
 
-    @cached_property
+    @Lazily
     def events(self) -> Events:
         return Events(self._context)
 
-    @cached_property
+    @Lazily
     def hooks(self) -> Hooks:
         return Hooks(self._context)
 
-    @cached_property
+    @Lazily
     def alerts(self) -> Alerts:
         return Alerts(self._context)
 
-    @cached_property
+    @Lazily
     def audit(self) -> Audit:
         return Audit(self._context)

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     TextClause,
     and_,
+    bindparam,
     func,
     literal_column,
     or_,
@@ -33,6 +34,7 @@ from paceline.engine.ports.waiting import Far, WaitingRow
 from paceline.store import rows
 from paceline.store.base import Subject, array, chunks, dump
 from paceline.store.campaigns import select_runs
+from paceline.store.prepared import Prepared
 from paceline.store.schema import (
     IN_FLIGHT,
     accounts,
@@ -133,14 +135,25 @@ _UNDER_WAY = or_(
 )
 
 
+# Spelled as the index has it, on either database: SQLite would not see that it is the same.
+_OF_TARGET = Prepared(
+    lambda _: (
+        select(*rows.DELIVERY)
+        .where(
+            deliveries.c.target == bindparam("target"),
+            text("deliveries.state IN ('planned', 'ready') AND deliveries.scheduled_at >= 0"),
+        )
+        .order_by(deliveries.c.id)
+    )
+)
+
+
 class Waiting(Subject):
     """Reads over deliveries that have not been sent."""
 
     def of_target(self, target: str) -> list[Delivery]:
-        waits = deliveries.c.state.in_(WAITING)
-        statement = select(*rows.DELIVERY).where(deliveries.c.target == target, waits)
-        found = self._connection.execute(statement.order_by(deliveries.c.id))
-        return [rows.delivery(row) for row in found]
+        found = _OF_TARGET.run(self._context, target=target)
+        return [rows.delivery(row) for row in found.fetchall()]
 
     def runs(self, account_ids: Iterable[int]) -> list[Run]:
         found: dict[int, Run] = {}

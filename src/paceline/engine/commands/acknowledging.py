@@ -20,6 +20,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.coming_back import hand_over, talks_of
 from paceline.engine.commands.receipts import Taken, resolve_by_receipt
+from paceline.engine.early_receipts import keep
 from paceline.engine.naming import named_by
 from paceline.engine.ports import Account, Delivery, Receipt, Tx
 from paceline.engine.runs import end_if_done
@@ -52,9 +53,10 @@ def note(tx: Tx, account: Account, receipt: Receipt, at: Instant) -> Acknowledge
         if taken == "resolved":
             return Acknowledged(taken)
         return _could_not_be_delivered(tx, account, receipt, at)
-    found = _meant(tx, account, receipt)
-    if found is not None and found.parts_done - 1 == _part_of(tx, receipt, found):
-        told_at = min(receipt.at or at, at)
+    found, told_at = _meant(tx, account, receipt), min(receipt.at or at, at)
+    if found is None:
+        keep(tx, account, receipt, told_at)
+    elif found.parts_done - 1 == _part_of(tx, receipt, found):
         tx.receipts.note(found.id, told_at, read=receipt.state == "read")
     return Acknowledged(taken)
 

@@ -120,6 +120,8 @@ def _erased_again(tx: Tx, spelled: str, after: str, at: Instant) -> Erased:
 
 
 def _forget_what_was_said(tx: Tx, renamed: dict[str, str]) -> None:
+    # Their conversations are muted as they are; whoever writes again is nobody who was ever muted.
+    tx.muting.remove(renamed)
     tx.conversations.blot_out(renamed)
     tx.inbox.blot_out(renamed)
 

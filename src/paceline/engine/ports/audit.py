@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
+from paceline.core.opting_out import OptOut
 from paceline.engine.ports.records import CallFacts
 
 LedgerKey = tuple[int, int, int, str]
@@ -75,6 +76,8 @@ class TalkMoment(NamedTuple):
     """The keys of those that are open, of conversations that need a person."""
     now: Instant
     """The database's time; all else may be the same."""
+    held: tuple[str, ...] = ()
+    """Ways in which nobody is answered."""
 
 
 class Audit(Protocol):
@@ -103,8 +106,9 @@ class Audit(Protocol):
         """Deliveries in an impossible shape: due without waiting, sending without an intent, …"""
         ...
 
-    def unbidden(self) -> list[str]:
-        """Follow-ups that nobody has asked for, or not in time."""
+    def unbidden(self, words: OptOut) -> list[str]:
+        """Follow-ups that nobody has asked for, somebody else, or not in time; and answers that
+        came in time and have none, by whoever has not used one of the ``words`` for STOP."""
         ...
 
     def out_of_turn(self) -> list[str]:

@@ -18,7 +18,7 @@ class Reached(NamedTuple):
     position: int
     step: int
     state: DeliveryState
-    """Sent, or on its way, or in doubt."""
+    """Sent, or on its way, or in doubt; failed where only its beginning was sent."""
     sent_at: Instant | None
 
 
@@ -38,8 +38,8 @@ class Bids(Protocol):
     """Follow-ups are there from when somebody bids them, and not before."""
 
     def reached(self, account_id: int, target: str) -> list[Reached]:
-        """The latest that campaigns have sent to this address from this account, and what is on its
-        way; what was bidden itself is not among them."""
+        """The latest that campaigns have sent to this address from this account, what is on its
+        way, and what has failed after its first part; what was bidden itself is not among them."""
         ...
 
     def find(self, run_id: int, position: int) -> int | None:
@@ -54,8 +54,8 @@ class Bids(Protocol):
         """What comes after a message by itself, and has not been sent."""
         ...
 
-    def settled(self) -> list[Doubtful]:
-        """Follow-ups whose message before is over by now."""
+    def settled(self, run_id: int) -> list[Doubtful]:
+        """Follow-ups of a run whose message before is over by now."""
         ...
 
     def open_runs(self) -> list[int]:

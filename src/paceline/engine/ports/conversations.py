@@ -99,8 +99,8 @@ class Conversations(Protocol):
         self, at: Instant, limit: int, ways: Collection[str], anyway_at: Instant
     ) -> list_of[Conversation]:
         """Those whose turn begins, and that have none yet, of accounts that are answered in one of
-        these ways; those that were due before ``anyway_at`` in whichever way. The longest due
-        first."""
+        these ways; those that were due before ``anyway_at`` in whichever way. None of a way that
+        is held. The longest due first."""
         ...
 
     def next_due_at(self) -> Instant | None:
@@ -144,16 +144,16 @@ class Turns(Protocol):
         """What it took waits again."""
         ...
 
-    def stale(self, older_at: Instant, limit: int) -> list_of[Turn]:
-        """Those in the making of whose owner nothing was heard until its lease was over, and those
-        that began before an instant."""
+    def stale(self, longest_us: int, limit: int) -> list_of[Turn]:
+        """Those in the making of whose owner nothing was heard until its lease was over, or whose
+        lease reaches further than any may: it was written by a clock that was wrong."""
         ...
 
     def take_over(
-        self, turn: Turn, owner: str, lease_us: int, at: Instant, older_at: Instant
+        self, turn: Turn, owner: str, lease_us: int, at: Instant, longest_us: int
     ) -> Turn | None:
         """Go on with it from now; None if somebody was faster, or it is still held by one who
-        lives and began after ``older_at``."""
+        lives, for no more than ``longest_us``."""
         ...
 
     def renew(self, turn: Turn, lease_us: int) -> bool:

@@ -230,3 +230,7 @@ class Clock(Protocol):
     def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
         """Call ``ring`` once, when the wall clock has got to ``at``: a sleep without a sleeper."""
         ...
+
+    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
+        """The same after so long, by the monotonic clock."""
+        ...

@@ -13,13 +13,16 @@ from paceline.engine.ports.bids import Bids
 from paceline.engine.ports.campaigns import Campaigns, Runs
 from paceline.engine.ports.conversations import Conversations, Turns
 from paceline.engine.ports.events import Events, Hooks
+from paceline.engine.ports.held_ways import HeldWays
 from paceline.engine.ports.history import History
 from paceline.engine.ports.inbox import Inbox, Watches
 from paceline.engine.ports.keys import Keys
 from paceline.engine.ports.listening import Listening
+from paceline.engine.ports.muting import Muting
 from paceline.engine.ports.path import LaneResult, LaneUnit, Path
 from paceline.engine.ports.people import Audiences, Contacts, Suppressions
 from paceline.engine.ports.pools import Pools
+from paceline.engine.ports.questions import Questions
 from paceline.engine.ports.receipts import Receipts
 from paceline.engine.ports.reminders import Groups, Reminders
 from paceline.engine.ports.steps import Steps
@@ -107,6 +110,15 @@ class Tx(Protocol):
     def turns(self) -> Turns: ...
 
     @property
+    def muting(self) -> Muting: ...
+
+    @property
+    def held_ways(self) -> HeldWays: ...
+
+    @property
+    def questions(self) -> Questions: ...
+
+    @property
     def listening(self) -> Listening: ...
 
     @property
@@ -188,6 +200,7 @@ class Journal(Protocol):
 
     async def read(self, work: Work[T]) -> T: ...
 
-    def submit(self, unit: LaneUnit) -> Awaitable[LaneResult]:
-        """A lane's unit, merged with those of other lanes into one statement per kind."""
+    def submit(self, unit: LaneUnit, *, hurried: bool = False) -> Awaitable[LaneResult]:
+        """A lane's unit, merged with those of other lanes into one statement per kind. Whoever has
+        no pace to keep is ``hurried``, and not kept waiting for the company of others."""
         ...

@@ -46,6 +46,10 @@ class Accounts(Protocol):
 
     def list(self, *, with_removed: bool = False) -> list[Account]: ...
 
+    def providers(self) -> set[str]:
+        """Those that accounts have which are not removed."""
+        ...
+
     def update(self, account_id: int, **changes: Any) -> None:
         """Set address, settings, policy_name, overrides, policy_id, warm_since_at or removed_at."""
         ...

@@ -257,7 +257,8 @@ def stuck(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _free_at(hearing: Hearing, one: Wrote, first: Asked) -> Instant:
-    """When nothing stood in the way of a message's turn any more: another turn, or a person."""
+    """When nothing stood in the way of a message's turn any more: another turn, a person, or that
+    nobody is answered at all for the time being."""
     came = hearing.came[one.number]
     conversation = hearing.conversations[one.account, one.chat]
     free_at, blocked = came.at, False
@@ -270,7 +271,8 @@ def _free_at(hearing: Hearing, one: Wrote, first: Asked) -> Instant:
             turn.conversation_id == conversation.id and f"turn-{turn.id}" != first.key
             for turn in minute.active
         )
-        blocked = any(others) or minute.modes.get(conversation.id, "auto") != "auto"
+        theirs = minute.modes.get(conversation.id, "auto") != "auto"
+        blocked = any(others) or theirs or minute.held
     return free_at
 
 

@@ -27,6 +27,7 @@ from paceline.store.schema.sending import (
     AWAITED,
     FOLLOWING,
     IN_FLIGHT,
+    PARTLY,
     UNSETTLED,
     accounts,
     campaigns,
@@ -44,6 +45,7 @@ from paceline.store.schema.shelf import (
     CONTROL,
     SIGNALS,
     alerts,
+    early_receipts,
     events,
     idempotency_keys,
     media,
@@ -52,7 +54,7 @@ from paceline.store.schema.shelf import (
     uploads,
     webhooks,
 )
-from paceline.store.schema.talking import conversations, turns
+from paceline.store.schema.talking import conversations, held_ways, muted_people, turns
 
 __all__ = [
     "AWAITED",
@@ -60,6 +62,7 @@ __all__ = [
     "FOLLOWING",
     "IN_FLIGHT",
     "METADATA",
+    "PARTLY",
     "SIGNALS",
     "UNSETTLED",
     "accounts",
@@ -73,14 +76,17 @@ __all__ = [
     "conversations",
     "counters",
     "deliveries",
+    "early_receipts",
     "events",
     "group_syncs",
     "groups",
+    "held_ways",
     "idempotency_keys",
     "inbound",
     "lanes",
     "ledger",
     "media",
+    "muted_people",
     "policies",
     "processes",
     "reminder_targets",

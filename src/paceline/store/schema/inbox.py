@@ -40,7 +40,6 @@ inbound = Table(
     Column("files", Text),
     UniqueConstraint("account_id", "provider_id"),
 )
-Index("ix_inbound_chat", inbound.c.account_id, inbound.c.chat, inbound.c.id)
 Index("ix_inbound_sender", inbound.c.sender)
 Index("ix_inbound_conversation", inbound.c.conversation_id, inbound.c.turn_id, inbound.c.id)
 

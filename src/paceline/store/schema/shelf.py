@@ -90,6 +90,20 @@ webhooks = Table(
     Column("created_at", BigInteger, nullable=False),
 )
 
+# How far messages got that nobody here knew by these names when their provider told of it: its
+# answer, and the name with it, was still to be written down.
+early_receipts = Table(
+    "early_receipts",
+    METADATA,
+    Column(
+        "account_id", BigInteger, ForeignKey("accounts.id"), primary_key=True, autoincrement=False
+    ),
+    Column("provider_id", Text, primary_key=True),
+    Column("delivered_at", BigInteger, nullable=False),
+    Column("read_at", BigInteger),
+    Column("heard_at", BigInteger, nullable=False),
+)
+
 settings = Table(
     "settings",
     METADATA,

@@ -66,3 +66,23 @@ Index(
     **only("state IN ('thinking', 'replying')"),
 )
 Index("ix_turns_conversation_id", turns.c.conversation_id, turns.c.id)
+
+# Addresses of people whom nobody answers, whichever account they write to.
+muted_people = Table(
+    "muted_people",
+    METADATA,
+    Column("address", Text, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+)
+
+# Ways to answer that answer nobody just now, by their names in the settings.
+held_ways = Table(
+    "held_ways",
+    METADATA,
+    Column("way", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("since_at", BigInteger, nullable=False),
+    # How often it was tried since, and when it is next.
+    Column("tries", BigInteger, nullable=False),
+    Column("try_at", BigInteger, nullable=False),
+)
