@@ -106,7 +106,7 @@ def test_verify(accounts: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert accounts.ok("verify").out == "every invariant holds\n"
     assert accounts.ok("verify", "--json").json == {"ok": True, "violations": []}
     found = [Violation("never twice", "delivery 1 part 0 was accepted 2 times")]
-    monkeypatch.setattr("paceline.cli.control.judge", lambda tx, now: found)
+    monkeypatch.setattr("paceline.cli.control.judge", lambda *_: found)
     answer = accounts("verify")
     assert answer.code == 1
     assert "never twice  delivery 1 part 0 was accepted 2 times" in answer.out

@@ -97,7 +97,7 @@ def test_why_as_json(accounts: CommandLine) -> None:
     answer = by_account.json
     assert set(answer) == {
         "account", "delivery", "target", "state", "sent_at", "delivered_at", "read_at", "settled",
-        "verdict", "gates", "outside", "cures", "alerts",
+        "verdict", "gates", "outside", "away", "answers_held", "cures", "alerts",
     }  # fmt: skip
     assert answer["verdict"] == {
         "kind": "wait",

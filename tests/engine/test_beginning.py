@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import MILLISECOND, MINUTE, SECOND
-from paceline.core.outcome import Outcome
 from paceline.engine.beginning import telling_when_begun
-from paceline.engine.ports import Message
+from paceline.engine.sender import Sender
 from paceline.providers.sandbox.provider import SandboxDriver
 from paceline.sim.loop import VirtualLoop
 from tests.engine.scenes import called, gaps, outcomes
@@ -106,21 +105,24 @@ def test_one_that_is_thrown_away_is_closed() -> None:
     assert events == ["begun", "closed"]
 
 
+@pytest.mark.parametrize(
+    ("whose", "what"), [(SandboxDriver, "send"), (Sender, "_forbidden")], ids=["later", "sooner"]
+)
 def test_a_gap_is_kept_from_a_call_that_began_late(
-    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, whose: type[Any], what: str
 ) -> None:
     """The processor is taken from us between our last look at the clock and the driver's first
     write, every third time, for as long as it likes."""
-    send, calls = SandboxDriver.send, iter(range(100))
+    act, calls = getattr(whose, what), iter(range(100))
 
-    async def begin_late(driver: SandboxDriver, message: Message) -> Outcome:
+    def begin_late(*about: Any) -> Any:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         if next(calls) % 3 == 0:
             loop.now_us += 200 * MILLISECOND
-        return await send(driver, message)
+        return act(*about)
 
-    monkeypatch.setattr(SandboxDriver, "send", begin_late)
+    monkeypatch.setattr(whose, what, begin_late)
 
     async def script(world: World) -> None:
         world.account(policy={"rate": "60/min"}, latency="50ms")

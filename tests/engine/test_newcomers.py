@@ -179,10 +179,10 @@ def test_a_stranger_that_was_read_just_before_the_hold_stays_where_it_is(
     read, unaware = agenda.RunQueue.read, ["once"]
 
     async def a_moment_before(
-        self: agenda.RunQueue, now: int, nobody_new: Wait | None = None
+        self: agenda.RunQueue, now: int, nobody_new: Wait | None = None, elsewhere: int = 0
     ) -> None:
         early = self.run.campaign == "spring" and nobody_new is not None and unaware
-        await read(self, now, None if early and unaware.pop() else nobody_new)
+        await read(self, now, None if early and unaware.pop() else nobody_new, elsewhere)
 
     monkeypatch.setattr(agenda.RunQueue, "read", a_moment_before)
 

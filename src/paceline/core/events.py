@@ -89,7 +89,7 @@ EVENTS: Mapping[EventKind, Described] = MappingProxyType(
         ),
         _K.RUN_PROGRESS: Described(
             "a run has come further: told when it is 5 % further than when it was last told, and "
-            "once a minute at most",
+            "once a minute at most; a slow run is looked at every ten minutes at least",
             (*_RUN, "delivered", "done", "total"),
         ),
         _K.RUN_FINISHED: Described(

@@ -242,24 +242,24 @@ class Sender:
 
         A busy loop begins a call later than it was asked to. What counts is when it begins.
         """
+        before_us = self._clock.monotonic_us()
         now = self.follow_the_clock()
         reason = self._forbidden(flight, now)
         if reason is not None:
             if begun is not None:
                 begun.set_result(None)
             return outcomes.withdrawn(reason)
-        flight.started_at = now
-        count = partial(self._count, flight, self._clock.monotonic_us(), begun)
+        count = partial(self._count, flight, now - before_us, begun)
         if flight.unreachable is not None:
             count()
             return flight.unreachable
         return await telling_when_begun(self._driver.send(message), count)
 
-    def _count(self, flight: Flight, before_us: int, begun: asyncio.Future[None] | None) -> None:
-        """A call has begun by now, and counts from now on."""
-        memory, started_at = self._memory, flight.started_at
-        assert started_at is not None, "what has begun was started"
-        flight.started_at = begun_at = started_at + self._clock.monotonic_us() - before_us
+    def _count(self, flight: Flight, ahead_us: int, begun: asyncio.Future[None] | None) -> None:
+        """A call has begun by now, and counts from now on: by the clock as it was looked at last,
+        which is ahead of the one that nobody sets by so much."""
+        memory = self._memory
+        flight.started_at = begun_at = ahead_us + self._clock.monotonic_us()
         counted_at = begun_at + self._context.lead.guard_us
         memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
         if begun is not None:

@@ -28,8 +28,8 @@ WIRE = {
 }
 """Seconds, but for the last, which is in milliseconds. What the address itself says comes first."""
 
-WRITING = "BEGIN"
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = b"BEGIN"
+READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _SESSION = (
@@ -103,7 +103,7 @@ class PostgresqlStore:
             yield tx
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[Transaction]:
+    def _transaction(self, kind: bytes) -> Iterator[Transaction]:
         with self.place.failures():
             connection = self._begin(kind)
             try:
@@ -115,11 +115,11 @@ class PostgresqlStore:
                 raise
             self._idle.append(connection)
 
-    def _begin(self, kind: str) -> Connection:
+    def _begin(self, kind: bytes) -> Connection:
         """A connection in a new transaction; one that died while it lay idle is replaced."""
         while (connection := _taken(self._idle)) is not None:
             try:
-                _driver(connection).execute(kind)
+                _say(_driver(connection), kind)
             except POSTGRESQL_ERRORS:
                 connection.invalidate()
                 connection.close()
@@ -127,7 +127,7 @@ class PostgresqlStore:
                 return connection
         connection = self._engine.connect()
         try:
-            _driver(connection).execute(kind)
+            _say(_driver(connection), kind)
         except BaseException:
             _drop_if_lost(connection)
             connection.close()
@@ -162,8 +162,8 @@ def _taken(idle: list[Connection]) -> Connection | None:
 
 
 @contextmanager
-def _begun(connection: Connection, kind: str) -> Iterator[None]:
-    _driver(connection).execute(kind)
+def _begun(connection: Connection, kind: bytes) -> Iterator[None]:
+    _say(_driver(connection), kind)
     with _ended(connection):
         yield
 
@@ -176,9 +176,20 @@ def _ended(connection: Connection) -> Iterator[None]:
         yield
     except BaseException:
         if not driver.closed and driver.info.transaction_status != IDLE:
-            driver.execute("ROLLBACK")
+            _say(driver, b"ROLLBACK")
         raise
-    driver.execute("COMMIT")
+    _say(driver, b"COMMIT")
+
+
+def _say(driver: psycopg.Connection[Any], command: bytes) -> None:
+    """A command without parameters and without rows, to a connection that does nothing else: it
+    needs no cursor, and every transaction has two of them."""
+    result = driver.pgconn.exec_(command)
+    if result.status == psycopg.pq.ExecStatus.COMMAND_OK:
+        return
+    if driver.closed:
+        raise psycopg.OperationalError(driver.pgconn.error_message.decode(errors="replace").strip())
+    raise psycopg.errors.error_from_result(result, encoding="utf-8")
 
 
 def _driver(connection: Connection) -> psycopg.Connection[Any]:

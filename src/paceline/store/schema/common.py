@@ -25,9 +25,10 @@ Id = BigInteger().with_variant(Integer, "sqlite")
 ROOMY = {"postgresql_with": {"fillfactor": "50"}}
 
 
-def only(rows: str) -> dict[str, Any]:
+def only(rows: str, *, on_postgresql: str | None = None) -> dict[str, Any]:
     """A partial index: only the rows that somebody will look for by it."""
-    return {"sqlite_where": text(rows), "info": {"postgresql_where": text(rows)}}
+    there = text(rows if on_postgresql is None else on_postgresql)
+    return {"sqlite_where": text(rows), "info": {"postgresql_where": there}}
 
 
 def complete_for_postgresql() -> None:

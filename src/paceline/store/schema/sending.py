@@ -19,7 +19,6 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
-    text,
 )
 
 from paceline.core.states import AccountState, CampaignState, DeliveryState, RunState
@@ -217,8 +216,7 @@ Index("ix_deliveries_in_flight", deliveries.c.target, **only(_IN_FLIGHT))
 Index(
     "ix_deliveries_waiting",
     deliveries.c.target,
-    sqlite_where=text("scheduled_at >= 0"),
-    postgresql_where=text("state IN ('planned', 'ready')"),
+    **only("scheduled_at >= 0", on_postgresql="state IN ('planned', 'ready')"),
 )
 # Somebody may answer the beginning of a message. Without parts_done, which changes with every part.
 Index("ix_deliveries_failed", deliveries.c.target, **only("state = 'failed'"))
