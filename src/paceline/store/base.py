@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -74,32 +74,10 @@ WHERE c.account_id = w.column1 AND c.run_id = w.column2 AND c.state = w.column3
 class Context:
     """One transaction: its connection, its kind of database and its clock."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        clock: Callable[[], Instant] | None,
-        begin: Callable[[], object] | None = None,
-    ) -> None:
-        """``begin`` is given where the transaction has yet to begin: it does with its first
-        statement, and on the way of that one where it is sent together with others."""
-        self._raw = connection
-        self._begin = begin
+    def __init__(self, connection: Connection, clock: Callable[[], Instant] | None) -> None:
+        self.connection = connection
         self.postgresql = connection.dialect.name == "postgresql"
         self._clock = clock
-
-    @property
-    def connection(self) -> Connection:
-        self._begin_now()
-        return self._raw
-
-    @property
-    def begun(self) -> bool:
-        return self._begin is None
-
-    def _begin_now(self) -> None:
-        if self._begin is not None:
-            begin, self._begin = self._begin, None
-            begin()
 
     @Lazily
     def now(self) -> Instant:
@@ -120,14 +98,11 @@ class Context:
     def pipelined(self) -> AbstractContextManager[Any]:
         """Statements in this block are sent one after the other, and waited for at its end; what
         they answer is fetched after it."""
-        return self._pipeline() if self.postgresql else nullcontext()
-
-    @contextmanager
-    def _pipeline(self) -> Iterator[None]:
-        driver: Any = self._raw.connection.driver_connection
-        with driver.pipeline():
-            self._begin_now()
-            yield
+        if not self.postgresql:
+            return nullcontext()
+        driver: Any = self.connection.connection.driver_connection
+        pipeline: AbstractContextManager[Any] = driver.pipeline()
+        return pipeline
 
     def insert(self, table: Table) -> Any:
         return insert_into(table, on_postgresql=self.postgresql)
@@ -187,10 +162,7 @@ class Subject:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-
-    @property
-    def _connection(self) -> Connection:
-        return self._context.connection
+        self._connection = context.connection
 
 
 def insert_into(table: Table, *, on_postgresql: bool) -> Any:

@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import LaneUnit
-from paceline.store.base import Cursor, array, columns, storable
+from paceline.store.base import Context, Cursor, array, columns, storable
 from paceline.store.locks import Lock
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
@@ -184,12 +184,17 @@ class PostgresqlPath(BasePath):
 
     queries: ClassVar[Queries] = Queries.spelled("%s")
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._driver: Any = context.connection.connection.driver_connection
+
     def _together(self) -> AbstractContextManager[Any]:
-        return self._context.pipelined()
+        pipeline: AbstractContextManager[Any] = self._driver.pipeline()
+        return pipeline
 
     def _ask(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
         """Send a statement; one that is sent again and again is parsed and planned only once."""
-        return self._context.cursor().execute(statement, values, prepare=True)
+        return self._driver.cursor().execute(statement, values, prepare=True)
 
     def _guards(self, units: Sequence[LaneUnit]) -> Answer[tuple[Lanes, Gate | None]]:
         self._ask(_FENCE)

@@ -16,9 +16,8 @@ from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, LedgerRow
 from paceline.store import rows
 from paceline.store.accounts import select_accounts
-from paceline.store.base import Cursor, Subject
+from paceline.store.base import Context, Subject
 from paceline.store.campaigns import select_runs
-from paceline.store.lazily import Lazily
 from paceline.store.prepared import Prepared
 from paceline.store.schema import (
     CONTROL,
@@ -177,9 +176,9 @@ class PathReads(Subject):
 
     queries: ClassVar[Queries]
 
-    @Lazily
-    def _cursor(self) -> Cursor:
-        return self._context.cursor()
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._cursor = context.cursor()
 
     def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
         half = (account_id, run_id, until_at)

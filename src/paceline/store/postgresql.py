@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from time import monotonic_ns
 from typing import Any, cast
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from paceline.core.instants import SECOND
 from paceline.store import migrate
 from paceline.store.base import Context
 from paceline.store.failures_postgresql import POSTGRESQL_ERRORS, PostgresqlPlace
@@ -34,8 +31,6 @@ WIRE = {
 WRITING = b"BEGIN"
 READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 IDLE = psycopg.pq.TransactionStatus.IDLE
-FRESH_US = SECOND
-"""For so long a server that was there is taken to be there."""
 
 _SESSION = (
     # An answer means that it is on disk, whatever the server's own default says.
@@ -75,8 +70,6 @@ class PostgresqlStore:
         # Connected and idle. The pool would ask each of them first whether it is alive; here the
         # transaction's own beginning asks.
         self._idle: list[Connection] = []
-        self._used_us = -FRESH_US
-        """When the server was last seen to be there."""
         try:
             with self.place.failures():
                 self._prepare(create=create)
@@ -112,28 +105,15 @@ class PostgresqlStore:
     @contextmanager
     def _transaction(self, kind: bytes) -> Iterator[Transaction]:
         with self.place.failures():
-            connection, context = self._opened(kind)
+            connection = self._begin(kind)
             try:
-                with _ended(connection, context):
-                    yield Transaction(context)
+                with _ended(connection):
+                    yield Transaction(Context(connection, None))
             except BaseException:
-                self._used_us = -FRESH_US
                 _drop_if_lost(connection)
                 connection.close()
                 raise
             self._idle.append(connection)
-            self._used_us = monotonic_ns() // 1_000
-
-    def _opened(self, kind: bytes) -> tuple[Connection, Context]:
-        """A transaction. Where the server was there a moment ago it begins with its first
-        statement, which spares a way there and back."""
-        lately = monotonic_ns() // 1_000 - self._used_us < FRESH_US
-        connection = _taken(self._idle) if lately else None
-        if connection is None:
-            connection = self._begin(kind)
-            return connection, Context(connection, None)
-        driver = _driver(connection)
-        return connection, Context(connection, None, partial(_say, driver, kind))
 
     def _begin(self, kind: bytes) -> Connection:
         """A connection in a new transaction; one that died while it lay idle is replaced."""
@@ -184,12 +164,12 @@ def _taken(idle: list[Connection]) -> Connection | None:
 @contextmanager
 def _begun(connection: Connection, kind: bytes) -> Iterator[None]:
     _say(_driver(connection), kind)
-    with _ended(connection, Context(connection, None)):
+    with _ended(connection):
         yield
 
 
 @contextmanager
-def _ended(connection: Connection, context: Context) -> Iterator[None]:
+def _ended(connection: Connection) -> Iterator[None]:
     """Commit at the end of the block; roll back what was broken off."""
     driver = _driver(connection)
     try:
@@ -198,16 +178,12 @@ def _ended(connection: Connection, context: Context) -> Iterator[None]:
         if not driver.closed and driver.info.transaction_status != IDLE:
             _say(driver, b"ROLLBACK")
         raise
-    if context.begun:
-        _say(driver, b"COMMIT")
+    _say(driver, b"COMMIT")
 
 
 def _say(driver: psycopg.Connection[Any], command: bytes) -> None:
-    """A command without parameters and without rows. To a connection that does nothing else it
-    needs no cursor, and every transaction has two of them; else it goes along with the others."""
-    if driver.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
-        driver.execute(command)
-        return
+    """A command without parameters and without rows, to a connection that does nothing else: it
+    needs no cursor, and every transaction has two of them."""
     result = driver.pgconn.exec_(command)
     if result.status == psycopg.pq.ExecStatus.COMMAND_OK:
         return
