@@ -9,8 +9,10 @@ import pytest
 from paceline.core.errors import ConflictError
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.states import TurnState
-from paceline.engine import conversations
+from paceline.engine import conversations, handing_back
+from paceline.engine.ports.answering import Answer, Burst, ResponderFailed
 from tests.engine.talking import (
+    BEN,
     EVA,
     Desk,
     Scripted,
@@ -64,6 +66,30 @@ def test_handed_back_what_waits_is_answered(world: World) -> None:
         world.write(lambda tx: conversations.hand_back(tx, number, now))
         await world.wait(10 * SECOND)
         assert said(world) == ["re: hi"]
+        await desk.stop()
+
+    world.play(script)
+
+
+def test_whom_a_person_answers_is_not_handed_back_with_all_the_others(world: World) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+
+        async def fails(burst: Burst) -> Answer:
+            raise ResponderFailed("the server is down")
+
+        desk = Desk(world, Scripted(fails), retries=0)
+        for chat in (EVA, BEN):
+            hear(world, "hi", chat=chat)
+        await world.until(lambda: conversation(world, BEN).mode == "human", 5 * MINUTE)
+        await world.until(lambda: conversation(world).mode == "human", 5 * MINUTE)
+        number, now = conversation(world).id, world.clock.now()
+        world.write(lambda tx: conversations.reply(tx, number, "Hello", world.providers, now))
+        left = world.read(handing_back.handed_over)
+        assert [one.chat for one in left] == [BEN]
+        both = [number, *(one.id for one in left)]
+        assert world.write(lambda tx: handing_back.hand_back(tx, both, now)) == 1
+        assert conversation(world).mode == "human"
         await desk.stop()
 
     world.play(script)

@@ -313,3 +313,45 @@ def test_a_process_that_dies_while_it_tries_costs_one_pause(world: World) -> Non
         await two.stop()
 
     world.play(script)
+
+
+@pytest.mark.usefixtures("calm")
+def test_one_that_nobody_has_any_more_holds_nobody_back(on_either: World) -> None:
+    """Whoever looks after it has taken it out of the settings instead of paying."""
+
+    async def script(world: World) -> None:
+        answered(world)
+        before = Desk(world, Scripted(Purse().answer))
+        hear(world, "hi")
+        await world.wait(20 * SECOND)
+        await before.stop()
+        assert [one.way for one in world.read(lambda tx: tx.held_ways.list())] == [WAY]
+        after = Desk(world, Scripted(), "two", look_every_us=SELDOM_US)
+        after.answerer._ways.clear()
+        await world.wait(5 * MINUTE)
+        assert conversation(world).mode == "auto", "another process may know it, and tries it"
+        await world.wait(3 * MINUTE)
+        assert conversation(world).mode == "human"
+        await after.stop()
+
+    on_either.play(script)
+
+
+def test_a_try_takes_the_room_of_one(world: World) -> None:
+    async def script(world: World) -> None:
+        answered(world)
+        purse = Purse()
+        responder = Scripted(purse.answer)
+        desk = Desk(world, responder, at_once=3)
+        for number in range(8):
+            hear(world, "hi", chat=f"+3460000{number:04}")
+        await world.wait(20 * SECOND)
+        responder.most_at_once = 0
+        purse.empty = False
+        await world.wait(5 * MINUTE)
+        assert len(world.sends()) == 8
+        assert responder.most_at_once <= 3
+        assert not desk.answerer._answering
+        await desk.stop()
+
+    world.play(script)

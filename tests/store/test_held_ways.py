@@ -39,8 +39,9 @@ def test_nothing_is_due_in_a_way_that_is_held(scene: Scene) -> None:
         assert due() == [other, number]
         tx.held_ways.hold("sales", BROKE, T0, T0)
         assert due() == [other, number], "another way"
-        tx.held_ways.hold("help", BROKE, T0, T0)
-        assert due() == due(T0 + 9) == []
+        tx.held_ways.hold("help", BROKE, T0, T0 + 5)
+        assert due() == due(T0 + 4) == []
+        assert due(T0 + 5) == [other, number], "nobody has tried it for so long"
         assert tx.held_ways.longest_due("help", T0 + 9) == other
         assert tx.held_ways.longest_due("help", T0 + 3) is None
         assert tx.held_ways.longest_due("sales", T0 + 9) is None

@@ -103,8 +103,8 @@ class Answerer(Looker):
         """End what is over, go on with what was left, and begin what is due."""
         await self._end_replied()
         now = self._clock.now()
-        room = self._at_once - len(self._answering)
-        if room <= 0:
+        room = self._room
+        if not room:
             return
         held, stale, due = await self._journal.read(
             lambda tx: (
@@ -118,11 +118,15 @@ class Answerer(Looker):
         await self._note_stale(stale, now)
         for question in await self._holding.look(held, self._ways.keys(), self._holder, room):
             self._start(question)
-        for turn in stale[:room]:
+        for turn in stale[: self._room]:
             if turn.conversation_id not in self._answering:
                 await self._take_over(turn, now)
-        room = self._at_once - len(self._answering)
-        await _each([partial(self._begin, one.id, now) for one in due[:room]])
+        await _each([partial(self._begin, one.id, now) for one in due[: self._room]])
+
+    @property
+    def _room(self) -> int:
+        """How many more may be answered at once."""
+        return max(0, self._at_once - len(self._answering))
 
     async def end(self) -> None:
         """What is being made is given up: another process, or the next one, makes it."""
@@ -208,7 +212,12 @@ class Answerer(Looker):
         number = question.turn.conversation_id
         answering = asyncio.create_task(self._see_through(question), name=f"conversation {number}")
         self._answering[number] = answering
-        answering.add_done_callback(lambda _: self._answering.pop(number, None))
+        answering.add_done_callback(partial(self._ended, number))
+
+    def _ended(self, number: int, answering: asyncio.Task[None]) -> None:
+        """Unless the conversation has its next turn by now."""
+        if self._answering.get(number) is answering:
+            del self._answering[number]
 
     # ------------------------------------------------------------------ one turn
 

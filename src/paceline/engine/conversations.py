@@ -337,6 +337,9 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
             hint=f"Take it first: paceline conversations take {conversation_id}",
         )
     _let_unanswered_wait(tx, account, known)
+    if known.mode == "human":
+        # Whoever answers has taken it, for whatever reason it came to people.
+        tx.conversations.change(conversation_id, reason=TAKEN)
     turn = tx.turns.begin(conversation_id, PERSON, None, at)
     delivery_id = send_answer(tx, account, known, text, providers, at, of=turn)
     if turn is not None:

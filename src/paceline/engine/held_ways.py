@@ -74,8 +74,10 @@ def try_with(
 def release(tx: Tx, way: str, at: Instant) -> HeldWay | None:
     """It works again, or somebody has seen to it: all that waits is answered. What it was held
     for; None if it was not."""
+    # The way before its alert, as whoever holds it does it.
+    released = tx.held_ways.release(way)
     alerts.responder_works(tx, way, at)
-    return tx.held_ways.release(way)
+    return released
 
 
 def give_up(tx: Tx, held: HeldWay, conversation_id: int, by: Holder, at: Instant) -> bool:

@@ -33,10 +33,15 @@ def way_of_account(*, on_postgresql: bool) -> ColumnElement[Any]:
     return func.json_extract(written, "$.way")
 
 
-def is_held(*, on_postgresql: bool) -> ColumnElement[bool]:
-    """Of a conversation: whether the way in which its account answers is held."""
+def is_held(tried_since: ColumnElement[Any], *, on_postgresql: bool) -> ColumnElement[bool]:
+    """Of a conversation: whether the way in which its account answers is held, and tried now and
+    then. One that is not has been removed from everybody's settings, and holds nobody back."""
     way = way_of_account(on_postgresql=on_postgresql)
-    return exists().where(accounts.c.id == conversations.c.account_id, held_ways.c.way == way)
+    return exists().where(
+        accounts.c.id == conversations.c.account_id,
+        held_ways.c.way == way,
+        held_ways.c.try_at > tried_since,
+    )
 
 
 class HeldWays(Subject):

@@ -213,7 +213,7 @@ class Listening(Subject):
         asked = (
             *_pair(chats),
             *_pair(messages),
-            *[worded(context, {name for _, name in names})] * len(_MINDED_BY),
+            *[worded(context, {storable(name) for _, name in names})] * len(_MINDED_BY),
         )
         cursor = context.cursor().execute(_MET, asked, prepare=True)
 
@@ -232,7 +232,7 @@ class Listening(Subject):
     def _minded(self, names: Collection[Chat]) -> list[Row]:
         if not names:
             return []
-        wanted = {"names": worded(self._context, {name for _, name in names})}
+        wanted = {"names": worded(self._context, {storable(name) for _, name in names})}
         cursor = self._context.cursor()
         if self._context.postgresql:
             cursor.execute(_MINDED_POSTGRESQL, wanted, prepare=True)

@@ -156,7 +156,7 @@ def _due(on_postgresql: bool) -> Select[Any]:
         select(*conversations.c)
         .where(*_UNATTENDED, conversations.c.due_at <= bindparam("now"))
         .where(or_(conversations.c.due_at < bindparam("anyway_at"), known))
-        .where(~is_held(on_postgresql=on_postgresql))
+        .where(~is_held(bindparam("anyway_at"), on_postgresql=on_postgresql))
         .order_by(conversations.c.due_at, conversations.c.id)
         .limit(bindparam("most"))
     )
