@@ -14,6 +14,7 @@ from paceline.engine.commands.acknowledging import acknowledge
 from paceline.engine.commands.receipts import Taken
 from paceline.engine.ports import Receipt
 from paceline.providers.sandbox.behaviour import new_id
+from paceline.store.receipts import Receipts
 from tests.engine.scenes import TWO_PARTS, delivery, events, finish, to, until
 from tests.engine.world import World
 
@@ -236,5 +237,30 @@ def test_what_is_told_of_messages_that_are_none_of_ours_is_forgotten(world: Worl
         assert not world.read(lambda tx: tx.receipts.early())
         assert arrived(world) == (None, None)
         await process.stop()
+
+    world.play(script)
+
+
+@pytest.mark.parametrize("state", ["delivered", "failed"])
+def test_what_is_settled_between_two_looks_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch, state: Any
+) -> None:
+    """Its lane commits just as we look whether anything is on its way."""
+    named, under_way, settled = Receipts.named, Receipts.under_way, list[int]()
+
+    def look(receipts: Receipts, account_id: int) -> bool:
+        settled.append(account_id)
+        return under_way(receipts, account_id)
+
+    def name(receipts: Receipts, account_id: int, provider_id: str) -> int | None:
+        return named(receipts, account_id, provider_id) if settled else None
+
+    async def script(world: World) -> None:
+        await sent(world)
+        receipt = Receipt(name_of(world, ANNA), state, 0)
+        monkeypatch.setattr(Receipts, "under_way", look)
+        monkeypatch.setattr(Receipts, "named", name)
+        assert hear(world, receipt) == ("resolved" if state == "failed" else "nothing")
+        assert (arrived(world)[0] is not None) == (state == "delivered")
 
     world.play(script)

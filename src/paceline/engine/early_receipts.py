@@ -19,11 +19,15 @@ KEPT_US = HOUR
 log = structlog.get_logger("paceline.receipts")
 
 
-def keep(tx: Tx, account: Account, receipt: Receipt, told_at: Instant) -> None:
-    """Where anything of the account's is with its provider just now, and nobody else is meant."""
-    if receipt.key is None and receipt.provider_id and tx.receipts.under_way(account.id):
-        read = receipt.state == "read"
-        tx.receipts.keep(account.id, receipt.provider_id, told_at, read=read)
+def keep(tx: Tx, account: Account, receipt: Receipt, told_at: Instant) -> bool:
+    """Where anything of the account's is with its provider just now, and nobody else is meant;
+    whether it was."""
+    may_be_ours = receipt.key is None and bool(receipt.provider_id)
+    if not may_be_ours or not tx.receipts.under_way(account.id):
+        return False
+    read = receipt.state == "read"
+    tx.receipts.keep(account.id, receipt.provider_id or "", told_at, read=read)
+    return True
 
 
 async def look_after_receipts(journal: Journal) -> None:

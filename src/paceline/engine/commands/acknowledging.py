@@ -54,9 +54,10 @@ def note(tx: Tx, account: Account, receipt: Receipt, at: Instant) -> Acknowledge
             return Acknowledged(taken)
         return _could_not_be_delivered(tx, account, receipt, at)
     found, told_at = _meant(tx, account, receipt), min(receipt.at or at, at)
-    if found is None:
-        keep(tx, account, receipt, told_at)
-    elif found.parts_done - 1 == _part_of(tx, receipt, found):
+    if found is None and not keep(tx, account, receipt, told_at):
+        # Nothing is on its way any more: its name may have been written down between two looks.
+        found = _meant(tx, account, receipt)
+    if found is not None and found.parts_done - 1 == _part_of(tx, receipt, found):
         tx.receipts.note(found.id, told_at, read=receipt.state == "read")
     return Acknowledged(taken)
 
@@ -64,11 +65,12 @@ def note(tx: Tx, account: Account, receipt: Receipt, at: Instant) -> Acknowledge
 def _could_not_be_delivered(
     tx: Tx, account: Account, receipt: Receipt, at: Instant
 ) -> Acknowledged:
+    # Before its name is looked for: whatever is settled from here on has one by then.
+    on_its_way = receipt.key is None and tx.receipts.under_way(account.id)
     delivery = _failed_of(tx, account, receipt)
     if delivery is None:
         # Its name may be written down in a moment; then this has to be told again.
-        unknown = receipt.key is None and _meant(tx, account, receipt) is None
-        early = unknown and tx.receipts.under_way(account.id)
+        early = on_its_way and _meant(tx, account, receipt) is None
         return Acknowledged("early" if early else "nothing")
     tx.lanes.touch(account.id, at)
     reason = receipt.reason or receipt.code or "the provider could not deliver it"

@@ -65,8 +65,9 @@ def kept(way: Way) -> dict[str, Any]:
 
 def _keep(tx: Tx, account: Account, answering: Mapping[str, Any], at: Instant) -> None:
     tx.accounts.update(account.id, answering=answering)
-    for waiting in tx.conversations.list(account_id=account.id, waiting=True, limit=MOST_WAITING):
-        held = tx.conversations.hold(waiting.id)
+    waiting = tx.conversations.list(account_id=account.id, waiting=True, limit=MOST_WAITING)
+    for number in sorted(one.id for one in waiting):  # the order in which everybody holds them
+        held = tx.conversations.hold(number)
         if held.first_at is None:
             continue
         due_at = None
