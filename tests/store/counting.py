@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from paceline.store.asked import Asked
 from paceline.store.base import Context
+from paceline.store.wire import Values, Wire
 
 
 class _Cursor:
@@ -35,7 +37,11 @@ class _Cursor:
 def counted() -> Iterator[list[str]]:
     """The statements asked inside, in their order."""
     asked: list[str] = []
-    real = Context.cursor
+    real, asks = Context.cursor, Wire.ask
+
+    def ask(self: Wire, statement: str, values: Values = ()) -> Asked:
+        asked.append(statement)
+        return asks(self, statement, values)
 
     def note(_: Any, __: Any, statement: str, *rest: Any) -> None:
         asked.append(statement)
@@ -44,6 +50,7 @@ def counted() -> Iterator[list[str]]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Context, "cursor", lambda self: _Cursor(real(self), asked))
+            patch.setattr(Wire, "ask", ask)
             yield asked
     finally:
         event.remove(Engine, "before_cursor_execute", note)

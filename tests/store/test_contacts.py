@@ -1,10 +1,14 @@
 """People and their addresses: in bulk, on both databases, and counted by what is asked."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from paceline.core.errors import NotFoundError
+from paceline.core.errors import NotFoundError, RowBusy
 from paceline.core.events import EventKind
 from paceline.engine.ports import Address, Contact, Suppression, Tx
+from paceline.store.database import open_store
 from tests.store.counting import counted
 from tests.store.scene import T0, Scene, settlement
 
@@ -143,3 +147,28 @@ def test_suppressions_in_bulk(scene: Scene) -> None:
     with scene.store.write() as tx:
         assert tx.suppressions.remove("p9@example.com")
         assert not tx.suppressions.remove("p9@example.com")
+
+
+def test_whoever_wants_people_for_himself_waits_for_those_who_share_them(
+    fresh_postgres_url: Callable[[], str],
+) -> None:
+    """Also where he has shared them before: that is not the same."""
+    url = fresh_postgres_url()
+    first, second = open_store(url), open_store(url)
+    with first.write() as sharing, ThreadPoolExecutor(1) as elsewhere:
+        sharing.contacts.hold(alone=False)
+        sharing.contacts.hold(alone=False)
+
+        def take() -> None:
+            with second.write() as tx:
+                tx.contacts.hold(alone=False)
+                tx._context.ask("SET LOCAL lock_timeout = '100ms'")  # type: ignore[attr-defined]
+                tx.contacts.hold(alone=True)
+
+        with pytest.raises(RowBusy):
+            elsewhere.submit(take).result(30)
+    with second.write() as tx:
+        tx.contacts.hold(alone=False)
+        tx.contacts.hold(alone=True)
+    first.close()
+    second.close()

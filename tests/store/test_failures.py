@@ -141,6 +141,9 @@ def test_a_lost_connection_is_got_over(fresh_postgres_url: Callable[[], str]) ->
     url = fresh_postgres_url()
     store = open_store(url)
 
+    with store.write() as tx:
+        tx.settings.put("a", 0)
+
     # While nothing goes on: nobody notices.
     _kill_everybody_else(url)
     with store.write() as tx:

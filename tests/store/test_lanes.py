@@ -6,6 +6,8 @@ import pytest
 
 from paceline.core.errors import NotFoundError
 from paceline.core.instants import HOUR, SECOND
+from paceline.store.base import Context
+from tests.store.counting import counted
 from tests.store.scene import T0, Scene, intent, settlement
 
 PAST, FUTURE = 5, 1 << 60
@@ -236,3 +238,27 @@ def test_looking_for_due_lanes_reads_no_whole_table(sqlite_scene: Scene) -> None
     )
     assert "ix_lanes_free" in plans[0][3]
     assert "ix_lanes_owner" in plans[1][3]
+
+
+def test_a_lane_that_is_held_is_not_held_again(scene: Scene) -> None:
+    """Each is a way to the server and back; what was locked stays so until the transaction ends."""
+    first, second = scene.account(), scene.account()
+    with scene.store.write() as tx, counted() as asked:
+        context: Context = tx._context  # type: ignore[attr-defined]
+        tx.lanes.touch(first, PAST)
+        asked.clear()
+        context.hold_lanes([first])
+        assert asked == []
+        context.hold_lanes([second, first])
+        context.hold_lanes([second])
+        assert len(asked) == (1 if scene.kind == "postgresql" else 0)
+
+
+def test_a_lane_is_touched_as_often_as_it_is_told(scene: Scene) -> None:
+    """Whoever has looked at it between the two, in the same transaction, must look again."""
+    account_id = scene.account()
+    with scene.store.write() as tx:
+        tx.lanes.touch(account_id, PAST)
+        seen = tx.lanes.get(account_id)
+        tx.lanes.touch(account_id, PAST)
+        assert tx.lanes.get(account_id).revision == seen.revision + 1

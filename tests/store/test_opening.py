@@ -166,7 +166,7 @@ def test_many_threads_may_open_a_fresh_database_at_once(fresh_url: Callable[[], 
 def test_the_file_is_durable_and_strict(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "a.db"), clock=Ticker())
     with store.write() as tx:
-        cursor = tx.path._cursor  # type: ignore[attr-defined]
+        cursor = tx._context.cursor()  # type: ignore[attr-defined]
         pragmas = {
             name: cursor.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -185,7 +185,7 @@ def test_the_file_is_durable_and_strict(tmp_path: Path) -> None:
 def test_the_server_promises_durability(fresh_postgres_url: Callable[[], str]) -> None:
     store = open_store(fresh_postgres_url())
     with store.write() as tx:
-        cursor = tx.path._cursor  # type: ignore[attr-defined]
+        cursor = tx._context.cursor()  # type: ignore[attr-defined]
         assert cursor.execute("SHOW synchronous_commit").fetchone() == ("on",)
         assert cursor.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
     with pytest.raises(StoreError, match="read-only"), store.read() as tx:

@@ -21,6 +21,7 @@ from typing import Literal, get_args
 from urllib.parse import unquote
 
 from paceline.core.errors import InputError
+from paceline.core.keepable import keepable_name
 from paceline.core.nearest import did_you_mean
 
 Kind = Literal["email", "phone", "group", "linkedin", "other"]
@@ -77,7 +78,7 @@ def canonical(text: str, region: str | None = None) -> str:
     are one with a + before them, which is how WhatsApp writes them. Remembered for a while: whoever
     writes, writes several times.
     """
-    written = text.strip()
+    written = keepable_name(text).strip()
     if written.startswith(ERASED):
         return written
     try:
@@ -128,6 +129,12 @@ def is_hidden(text: str) -> bool:
 def is_business_scoped(text: str) -> bool:
     """Whether it is the name that WhatsApp has for somebody towards one business alone."""
     return _BSUID.fullmatch(text.strip()) is not None
+
+
+def is_somebodys(chat: str) -> bool:
+    """Whether a chat is a person's own address or number, which says by itself who writes there;
+    others have an id that says nothing of that."""
+    return chat.startswith(ERASED) or guess_kind(chat) in ("email", "phone")
 
 
 def is_domain(text: str) -> bool:

@@ -88,10 +88,7 @@ class Accounts(Subject):
 
     def find(self, name: str) -> Account | None:
         """The account that bears this name now; a removed one no longer does."""
-        statement = select_accounts().where(
-            accounts.c.name == name, accounts.c.removed_at.is_(None)
-        )
-        row = self._connection.execute(statement).first()
+        row = _NAMED.run(self._context, name=name).fetchone()
         return rows.account(row) if row else None
 
     def list(self, *, with_removed: bool = False) -> list_of[Account]:
@@ -168,6 +165,11 @@ def select_accounts(*more: Any) -> Select[Any]:
     )
 
 
+_NAMED = Prepared(
+    lambda _: select_accounts().where(
+        accounts.c.name == bindparam("name"), accounts.c.removed_at.is_(None)
+    )
+)
 ONE = Prepared(lambda _: select_accounts().where(accounts.c.id == bindparam("account_id")))
 SEVERAL = Prepared(
     lambda on_postgresql: select_accounts().where(

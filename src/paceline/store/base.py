@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Table
 
 from paceline.core.errors import StoreError
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable
 from paceline.core.states import DeliveryState
 from paceline.store.bulk import Bulk
 from paceline.store.lazily import Lazily
+
+if TYPE_CHECKING:  # SQLite needs nothing of PostgreSQL's driver
+    from paceline.store.wire import Values, Wire
 
 T = TypeVar("T")
 Cursor = Any
@@ -74,10 +78,24 @@ WHERE c.account_id = w.column1 AND c.run_id = w.column2 AND c.state = w.column3
 class Context:
     """One transaction: its connection, its kind of database and its clock."""
 
-    def __init__(self, connection: Connection, clock: Callable[[], Instant] | None) -> None:
-        self.connection = connection
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Callable[[], Instant] | None,
+        wire: Wire | None = None,
+    ) -> None:
+        self._connection = connection
         self.postgresql = connection.dialect.name == "postgresql"
         self._clock = clock
+        self._wire = wire
+        self._held: set[int] = set()
+
+    @property
+    def connection(self) -> Connection:
+        if self._wire is None:
+            return self._connection
+        self._wire.settle()
+        return self._wire.sql
 
     @Lazily
     def now(self) -> Instant:
@@ -88,21 +106,30 @@ class Context:
         """The database's time at this very moment."""
         if self._clock is not None:
             return self._clock()
-        now: int = self.cursor().execute(f"SELECT {PG_NOW}").fetchone()[0]
+        now: int = self.ask(f"SELECT {PG_NOW}").fetchone()[0]
         return now
+
+    def ask(self, statement: str, values: Values = ()) -> Cursor:
+        """Run one of the statements that are run all the time: a server keeps them prepared."""
+        if self._wire is not None:
+            return self._wire.ask(statement, values)
+        cursor = self.cursor()
+        cursor.execute(statement, values)
+        return cursor
 
     def cursor(self) -> Cursor:
         """A cursor of the driver itself, inside this transaction."""
         return self.connection.connection.cursor()
 
+    def send(self) -> None:
+        """Let a server begin with what was asked so far in a block that is ``pipelined``."""
+        if self._wire is not None:
+            self._wire.send()
+
     def pipelined(self) -> AbstractContextManager[Any]:
-        """Statements in this block are sent one after the other, and waited for at its end; what
-        they answer is fetched after it."""
-        if not self.postgresql:
-            return nullcontext()
-        driver: Any = self.connection.connection.driver_connection
-        pipeline: AbstractContextManager[Any] = driver.pipeline()
-        return pipeline
+        """Statements in this block are sent together, and waited for when the answer to one of
+        them is fetched, or at its end."""
+        return nullcontext() if self._wire is None else self._wire.together()
 
     def insert(self, table: Table) -> Any:
         return insert_into(table, on_postgresql=self.postgresql)
@@ -110,14 +137,14 @@ class Context:
     def unhurried(self) -> None:
         """Let this transaction's statements take their time: they go over many rows."""
         if self.postgresql:
-            self.cursor().execute("SET LOCAL statement_timeout = 0")
+            self.ask("SET LOCAL statement_timeout = 0")
 
     def by_key(self) -> None:
         """Tell the planner that this transaction looks up every row by a key. By statistics of an
         hour ago, or of an empty table, all are best found by reading the whole of it; and so a plan
         that was made then would find them for as long as it is kept."""
         if self.postgresql:
-            self.cursor().execute(f"SELECT concat({', '.join(_SET)})")
+            self.ask(f"SELECT concat({', '.join(_SET)})")
 
     def hurry(self) -> None:
         """Let this transaction wait for nobody: who is in its way has been waited for already."""
@@ -130,8 +157,16 @@ class Context:
         Whoever changes a delivery or a counter holds the lane of its account first, lanes in one
         order for everybody, so that no two can deadlock. On SQLite a writer is alone.
         """
-        if self.postgresql:
-            self.cursor().execute(_PG_HOLD, (array(sorted(set(account_ids))),))
+        if not self.postgresql:
+            return
+        wanted = set(account_ids) - self._held
+        if wanted:
+            self.ask(_PG_HOLD, (array(sorted(wanted)),))
+            self._held |= wanted
+
+    def note_held(self, account_id: int) -> None:
+        """A lane's row was changed, and so is held."""
+        self._held.add(account_id)
 
     def open_counters(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Make sure that an account has every counter of a run, so that counting is an UPDATE."""
@@ -139,7 +174,7 @@ class Context:
         if not rows:
             return
         if self.postgresql:
-            self.cursor().execute(_PG_OPEN, columns(rows))
+            self.ask(_PG_OPEN, columns(rows))
         else:
             self.cursor().executemany(_SQLITE_OPEN, rows)
 
@@ -148,11 +183,10 @@ class Context:
         rows = [(*key, change) for key, change in tally.items() if change]
         if not rows:
             return
-        cursor = self.cursor()
         if self.postgresql:
-            counted = cursor.execute(_PG_COUNT, columns(rows), prepare=True).rowcount
+            counted = self.ask(_PG_COUNT, columns(rows)).rowcount
         else:
-            counted = _SQLITE_COUNT.run(cursor, rows)
+            counted = _SQLITE_COUNT.run(self.cursor(), rows)
         if counted != len(rows):
             raise StoreError(f"{len(rows) - counted} counters of {len(rows)} are missing")
 
@@ -162,7 +196,10 @@ class Subject:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._connection = context.connection
+
+    @property
+    def _connection(self) -> Connection:
+        return self._context.connection
 
 
 def insert_into(table: Table, *, on_postgresql: bool) -> Any:
@@ -246,21 +283,9 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def storable(text: str, longest: int = MAX_TEXT) -> str:
-    """Text from outside, made fit for a column.
-
-    PostgreSQL stores no NUL, and neither database a lone surrogate. A provider's answer must never
-    make it impossible to write down that there was an answer.
-    """
-    if not text:
-        return text
-    text = text[:longest]
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-
-
-def storable_or_none(text: str | None) -> str | None:
-    return None if text is None else storable(text)
+    """Text from outside, made fit for a column. A provider's answer must never make it impossible
+    to write down that there was an answer."""
+    return keepable(text[:longest]) if text else text
 
 
 def dump(value: Any) -> str:

@@ -62,8 +62,7 @@ class Campaigns(Subject):
         return rows.campaign(rows.found(row, "campaign", campaign_id))
 
     def find(self, name: str) -> Campaign | None:
-        statement = select(*rows.CAMPAIGN).where(campaigns.c.name == name)
-        row = self._connection.execute(statement).first()
+        row = _BY_NAME.run(self._context, name=name).fetchone()
         return rows.campaign(row) if row else None
 
     def list(self, state: CampaignState | None = None) -> list_of[Campaign]:
@@ -156,9 +155,11 @@ class Runs(Subject):
         return rows.run(rows.found(row, "run", run_id))
 
     def of_campaign(self, campaign_id: int, states: Collection[RunState] = ()) -> list_of[Run]:
+        if not states:
+            found = _OF_CAMPAIGN.run(self._context, campaign_id=campaign_id).fetchall()
+            return [rows.run(row) for row in found]
         theirs = select_runs().where(runs.c.campaign_id == campaign_id)
-        if states:
-            theirs = theirs.where(runs.c.state.in_([str(state) for state in states]))
+        theirs = theirs.where(runs.c.state.in_([str(state) for state in states]))
         return [rows.run(row) for row in self._connection.execute(theirs.order_by(runs.c.id))]
 
     def reached_after(
@@ -284,6 +285,12 @@ def _idle(_: bool) -> Select[Any]:
 
 
 _IDLE = Prepared(_idle)
+_BY_NAME = Prepared(lambda _: select(*rows.CAMPAIGN).where(campaigns.c.name == bindparam("name")))
+_OF_CAMPAIGN = Prepared(
+    lambda _: (
+        select_runs().where(runs.c.campaign_id == bindparam("campaign_id")).order_by(runs.c.id)
+    )
+)
 _ONE = Prepared(lambda _: select_runs().where(runs.c.id == bindparam("run_id")))
 _COUNTS = Prepared(
     lambda _: (

@@ -16,7 +16,7 @@ from paceline.core.errors import NotFoundError
 from paceline.core.instants import Instant
 from paceline.engine.ports.people import Address, Contact
 from paceline.store import blotting
-from paceline.store.base import Cursor, Subject, array, chunks, columns, dump, storable
+from paceline.store.base import Context, Cursor, Subject, array, chunks, columns, dump, storable
 from paceline.store.locks import Lock
 from paceline.store.prepared import Prepared
 from paceline.store.schema import addresses
@@ -64,9 +64,7 @@ class People(Subject):
         else:
             spelled = dict.fromkeys(("texts", "numbers"), "IN (SELECT value FROM json_each(?))")
         wrap = array if self._context.postgresql else dump
-        cursor = self._context.cursor()
-        cursor.execute(statement.format(**spelled), [wrap(list(some)) for some in values])
-        return cursor
+        return self._context.ask(statement.format(**spelled), [wrap(list(some)) for some in values])
 
     def insert_many(
         self, table: str, names: str, types: Sequence[str], rows: list[tuple[Any, ...]]
@@ -98,17 +96,22 @@ _OWNER = Prepared(
 class Contacts(People):
     """One row per person, one row per address."""
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._holds: set[bool] = set()
+
     def hold(self, *, alone: bool, adding: bool = False) -> None:
         # On SQLite whoever writes is alone, so nothing can change under anybody's hands.
-        if self._context.postgresql:
+        if not self._context.postgresql:
+            return
+        if alone not in self._holds:
             shared = "" if alone else "_shared"
-            statement = f"SELECT pg_advisory_xact_lock{shared}(%s)"
-            self._context.unhurried()
-            self._context.cursor().execute(statement, (int(Lock.PEOPLE),))
-            if adding:
-                self._context.cursor().execute(
-                    "SELECT pg_advisory_xact_lock(%s)", (int(Lock.ADDING),)
-                )
+            with self._context.pipelined():
+                self._context.unhurried()
+                self._context.ask(f"SELECT pg_advisory_xact_lock{shared}(%s)", (int(Lock.PEOPLE),))
+            self._holds.add(alone)
+        if adding:
+            self._context.ask("SELECT pg_advisory_xact_lock(%s)", (int(Lock.ADDING),))
 
     def get(self, contact_id: int) -> Contact:
         found = self.several([contact_id]).get(contact_id)

@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from paceline.core.errors import IllegalTransition
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.states import DELIVERY, DeliveryState
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, NewDelivery
@@ -36,7 +37,6 @@ from paceline.store.base import (
     Tally,
     chunks,
     storable,
-    storable_or_none,
     tally_move,
 )
 from paceline.store.contacted import contacted
@@ -67,8 +67,7 @@ class Deliveries(Subject):
 
     def add_one(self, row: NewDelivery, at: Instant) -> int:
         values = dict(zip(COLUMNS, values_of(row, at), strict=True))
-        statement = insert(deliveries).values(values).returning(deliveries.c.id)
-        delivery_id: int = self._connection.execute(statement).scalar_one()
+        delivery_id: int = _ADD_ONE.run(self._context, **values).fetchone()[0]
         self._created({(row.account_id or NOBODY, row.run_id, first_state(row).value): 1})
         return delivery_id
 
@@ -81,9 +80,7 @@ class Deliveries(Subject):
         for (_, run_id, _), count in tally.items():
             totals[run_id] += count
         for run_id, count in sorted(totals.items()):
-            self._connection.execute(
-                update(runs).where(runs.c.id == run_id).values(total=runs.c.total + count)
-            )
+            _GROW.run(self._context, grown_id=run_id, by=count)
         self._context.open_counters({(account_id, run_id) for account_id, run_id, _ in tally})
         self._context.add_counts(tally)
 
@@ -135,7 +132,7 @@ class Deliveries(Subject):
         optional = {
             "retries": retries,
             "parts_done": parts_done,
-            "provider_id": storable_or_none(provider_id),
+            "provider_id": provider_id and keepable_name(provider_id),
         }
         values |= {key: value for key, value in optional.items() if value is not None}
         if event == "bounce":
@@ -321,6 +318,20 @@ def _move(columns: tuple[str, ...]) -> Prepared:
     )
 
 
+_ADD_ONE = Prepared(
+    lambda _: (
+        insert(deliveries)
+        .values({name: bindparam(name) for name in COLUMNS})
+        .returning(deliveries.c.id)
+    )
+)
+_GROW = Prepared(
+    lambda _: (
+        update(runs)
+        .where(runs.c.id == bindparam("grown_id"))
+        .values(total=runs.c.total + bindparam("by"))
+    )
+)
 _GET = Prepared(lambda _: _select().where(deliveries.c.id == bindparam("delivery_id")))
 _LOCK = Prepared(
     lambda _: (

@@ -18,6 +18,7 @@ from sqlalchemy import (
     BindParameter,
     ClauseElement,
     ColumnElement,
+    Update,
     and_,
     bindparam,
     case,
@@ -111,7 +112,10 @@ class Lanes(Subject):
         return bool(cursor.rowcount == 1)
 
     def touch(self, account_id: int, wake_at: Instant) -> None:
-        self._touch([account_id], wake_at)
+        # Whoever calls means now by its own clock, which may be ahead of the one that wakes.
+        wake_at = min(wake_at, self._context.now)
+        _TOUCH.run(self._context, touched_id=account_id, wakes_at=wake_at)
+        self._context.note_held(account_id)
 
     def touch_run(self, run_id: int, wake_at: Instant) -> None:
         concerned = (
@@ -129,7 +133,6 @@ class Lanes(Subject):
         self._touch(select(accounts.c.id).where(accounts.c.removed_at.is_(None)), wake_at)
 
     def _touch(self, concerned: Any, wake_at: Instant) -> None:
-        # Whoever calls means now by its own clock, which may be ahead of the one that wakes.
         wake_at = min(wake_at, self._context.now)
         chosen = lanes.c.account_id.in_(concerned)
         if self._context.postgresql:
@@ -140,15 +143,20 @@ class Lanes(Subject):
                 .order_by(lanes.c.account_id)
                 .with_for_update(key_share=True)
             )
-        later = or_(lanes.c.wake_at.is_(None), lanes.c.wake_at > wake_at)
-        self._connection.execute(
-            update(lanes)
-            .where(chosen)
-            .values(
-                revision=lanes.c.revision + 1,
-                wake_at=case((later, wake_at), else_=lanes.c.wake_at),
-            )
-        )
+        self._connection.execute(_touched(chosen, wake_at))
+
+
+def _touched(chosen: ColumnElement[bool], wake_at: Any) -> Update:
+    later = or_(lanes.c.wake_at.is_(None), lanes.c.wake_at > wake_at)
+    wakes_at = case((later, wake_at), else_=lanes.c.wake_at)
+    return update(lanes).where(chosen).values(revision=lanes.c.revision + 1, wake_at=wakes_at)
+
+
+_TOUCH = Prepared(
+    lambda _: _touched(
+        lanes.c.account_id == bindparam("touched_id"), bindparam("wakes_at", type_=BigInteger)
+    )
+)
 
 
 def _due(on_postgresql: bool, *, some: bool = False) -> ClauseElement:

@@ -2,7 +2,7 @@
 
 ``apply`` settles, then checkpoints, then intends, for a whole group at once. What is asked of a
 database is a handful of statements over many rows each; they are spelled in ``path_sqlite`` and
-``path_postgresql`` with the drivers' own cursors, because every message passes through here. For
+``path_postgresql`` as plain text, because every message passes through here. For
 the same reason what is done for each message is written out in a few loops over plain tuples.
 
 A server works while we do: a statement is asked first, and its answer is called for when there is
@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeVar
 
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import DELIVERY, AccountState, DeliveryState
 from paceline.engine.ports.path import Intent, LaneResult, LaneUnit, Settlement
@@ -206,7 +207,7 @@ def outcome_rows(entries: list[Settling]) -> list[tuple[Any, ...]]:
                 kind._value_,
                 code and storable(code),
                 why and storable(why),
-                provider_id and storable(provider_id),
+                provider_id and keepable_name(provider_id),
                 settlement.latency_us,
             )
         )

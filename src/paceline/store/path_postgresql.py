@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import LaneUnit
-from paceline.store.base import Context, Cursor, array, columns, storable
+from paceline.store.base import Cursor, array, columns, storable
 from paceline.store.locks import Lock
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
@@ -180,21 +180,15 @@ WITH {_WISHES}, passed AS (
 
 
 class PostgresqlPath(BasePath):
-    """The hot path by the driver's own cursors and arrays."""
+    """The hot path over arrays, many rows in each statement."""
 
     queries: ClassVar[Queries] = Queries.spelled("%s")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._driver: Any = context.connection.connection.driver_connection
-
     def _together(self) -> AbstractContextManager[Any]:
-        pipeline: AbstractContextManager[Any] = self._driver.pipeline()
-        return pipeline
+        return self._context.pipelined()
 
     def _ask(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
-        """Send a statement; one that is sent again and again is parsed and planned only once."""
-        return self._driver.cursor().execute(statement, values, prepare=True)
+        return self._context.ask(statement, values)
 
     def _guards(self, units: Sequence[LaneUnit]) -> Answer[tuple[Lanes, Gate | None]]:
         self._ask(_FENCE)
@@ -202,6 +196,7 @@ class PostgresqlPath(BasePath):
         gate: Cursor = None
         if any(unit.intent is not None for unit in units):
             gate = self._ask(_GATE, (array(starting_runs(units)),))
+        self._context.send()
 
         def answer() -> tuple[Lanes, Gate | None]:
             known = {lane[0]: lane for lane in lanes.fetchall()}

@@ -16,7 +16,7 @@ from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.records import Delivery, LedgerRow
 from paceline.store import rows
 from paceline.store.accounts import select_accounts
-from paceline.store.base import Context, Subject
+from paceline.store.base import Cursor, Subject
 from paceline.store.campaigns import select_runs
 from paceline.store.prepared import Prepared
 from paceline.store.schema import (
@@ -176,9 +176,8 @@ class PathReads(Subject):
 
     queries: ClassVar[Queries]
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._cursor = context.cursor()
+    def _ask(self, query: str, values: tuple[object, ...]) -> Cursor:
+        return self._context.ask(query, values)
 
     def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
         half = (account_id, run_id, until_at)
@@ -187,25 +186,26 @@ class PathReads(Subject):
 
     def _all(self, query: str, parameters: tuple[object, ...]) -> Sequence[rows.Row]:
         """Every row of a query; by way of its own where a driver is slow at that."""
-        self._cursor.execute(query, parameters)
-        found: list[rows.Row] = self._cursor.fetchall()
+        found: list[rows.Row] = self._ask(query, parameters).fetchall()
         return found
 
     def next_due_at(self, account_id: int, run_id: int, after_at: Instant = -1) -> Instant | None:
-        self._cursor.execute(self.queries.next_due, (account_id, run_id, after_at))
-        due_at: Instant | None = self._cursor.fetchone()[0]
+        asked = self._ask(self.queries.next_due, (account_id, run_id, after_at))
+        due_at: Instant | None = asked.fetchone()[0]
         return due_at
 
     def pooled(self, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
-        found = self._all(limited(self.queries.pooled, limit), (run_id, until_at))
-        return [rows.delivery(row) for row in found]
+        # Each limit is a statement that a server keeps, so there are few.
+        most = 1 << (limit - 1).bit_length()
+        found = self._all(limited(self.queries.pooled, most), (run_id, until_at))
+        return [rows.delivery(row) for row in found[:limit]]
 
     def acquainted(
         self, account_id: int, run_id: int, behind: Spot, until_at: Instant, limit: int
     ) -> list[Seen]:
         query = limited(self.queries.acquainted, limit)
-        self._cursor.execute(query, (account_id, account_id, run_id, until_at, *behind))
-        found = self._cursor.fetchall()
+        values = (account_id, account_id, run_id, until_at, *behind)
+        found = self._ask(query, values).fetchall()
         return [Seen(due_at, number, bool(known)) for due_at, number, known in found]
 
     def one(self, delivery_id: int) -> Delivery:
@@ -213,18 +213,17 @@ class PathReads(Subject):
         return rows.delivery(found)
 
     def next_pooled_at(self, run_id: int, after_at: Instant = -1) -> Instant | None:
-        self._cursor.execute(self.queries.next_pooled, (run_id, after_at))
-        due_at: Instant | None = self._cursor.fetchone()[0]
+        asked = self._ask(self.queries.next_pooled, (run_id, after_at))
+        due_at: Instant | None = asked.fetchone()[0]
         return due_at
 
     def stranded(self, account_id: int) -> list[tuple[Delivery, LedgerRow | None]]:
-        self._cursor.execute(self.queries.stranded, (account_id,))
-        found = [rows.delivery(row) for row in self._cursor.fetchall()]
+        asked = self._ask(self.queries.stranded, (account_id,))
+        found = [rows.delivery(row) for row in asked.fetchall()]
         return [(delivery, self._open_intent(delivery.id)) for delivery in found]
 
     def _open_intent(self, delivery_id: int) -> LedgerRow | None:
-        self._cursor.execute(self.queries.open_intent, (delivery_id,))
-        row = self._cursor.fetchone()
+        row = self._ask(self.queries.open_intent, (delivery_id,)).fetchone()
         return rows.ledger_row(row) if row else None
 
     def restore(self, account_id: int) -> Restored | None:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
+from paceline.core.keepable import keepable_name
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import Intent, LaneUnit
 from paceline.store import rows
-from paceline.store.base import storable
+from paceline.store.base import Context, Cursor, storable
 from paceline.store.bulk import Bulk, fetch_gathered, gathered
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
@@ -143,6 +144,13 @@ class SqlitePath(BasePath):
 
     queries: ClassVar[Queries] = Queries.spelled("?")
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._cursor = context.cursor()
+
+    def _ask(self, query: str, values: tuple[object, ...]) -> Cursor:
+        return self._cursor.execute(query, values)
+
     def _together(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
@@ -192,7 +200,7 @@ class SqlitePath(BasePath):
                         settlement.parts_done,
                         settlement.retries,
                         settlement.reason and storable(settlement.reason),
-                        provider_id and storable(provider_id),
+                        provider_id and keepable_name(provider_id),
                         at if after is SENT else None,
                         at,
                     )

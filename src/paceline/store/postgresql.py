@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, text
@@ -12,10 +12,11 @@ from sqlalchemy.pool import NullPool
 
 from paceline.store import migrate
 from paceline.store.base import Context
-from paceline.store.failures_postgresql import POSTGRESQL_ERRORS, PostgresqlPlace
+from paceline.store.failures_postgresql import PostgresqlPlace
 from paceline.store.locks import Lock
 from paceline.store.schema import complete_for_postgresql
 from paceline.store.tx import Transaction
+from paceline.store.wire import Wire
 
 WIRE = {
     "connect_timeout": "10",
@@ -30,9 +31,10 @@ WIRE = {
 
 WRITING = b"BEGIN"
 READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _SESSION = (
+    # In which texts are written, whatever the environment or the database would rather have.
+    "SET client_encoding = 'UTF8'",
     # An answer means that it is on disk, whatever the server's own default says.
     "SET synchronous_commit = on",
     "SET timezone = 'UTC'",
@@ -67,9 +69,9 @@ class PostgresqlStore:
             isolation_level="AUTOCOMMIT",
         )
         event.listen(self._engine, "connect", _configure)
-        # Connected and idle. The pool would ask each of them first whether it is alive; here the
-        # transaction's own beginning asks.
-        self._idle: list[Connection] = []
+        # Connected and idle. The pool would ask each of them first whether it is alive; these find
+        # out by themselves.
+        self._idle: list[Wire] = []
         try:
             with self.place.failures():
                 self._prepare(create=create)
@@ -78,7 +80,7 @@ class PostgresqlStore:
             raise
 
     def _prepare(self, *, create: bool) -> None:
-        with self._engine.connect() as connection, _begun(connection, WRITING):
+        with self._engine.connect() as connection, _begun(connection):
             if migrate.is_current(connection, self.place.name):
                 return
             if not create:
@@ -105,40 +107,26 @@ class PostgresqlStore:
     @contextmanager
     def _transaction(self, kind: bytes) -> Iterator[Transaction]:
         with self.place.failures():
-            connection = self._begin(kind)
+            wire = self._begin(kind)
             try:
-                with _ended(connection):
-                    yield Transaction(Context(connection, None))
+                with _ended(wire):
+                    yield Transaction(Context(wire.sql, None, wire))
             except BaseException:
-                _drop_if_lost(connection)
-                connection.close()
+                wire.drop()
                 raise
-            self._idle.append(connection)
+            self._idle.append(wire)
 
-    def _begin(self, kind: bytes) -> Connection:
-        """A connection in a new transaction; one that died while it lay idle is replaced."""
-        while (connection := _taken(self._idle)) is not None:
-            try:
-                _say(_driver(connection), kind)
-            except POSTGRESQL_ERRORS:
-                connection.invalidate()
-                connection.close()
-            else:
-                return connection
-        connection = self._engine.connect()
-        try:
-            _say(_driver(connection), kind)
-        except BaseException:
-            _drop_if_lost(connection)
-            connection.close()
-            raise
-        return connection
+    def _begin(self, kind: bytes) -> Wire:
+        """A connection for a new transaction; one that died while it lay idle is replaced."""
+        wire = _taken(self._idle) or Wire(self._engine.connect)
+        wire.begin(kind)
+        return wire
 
     def analyse(self) -> None:
         with (
             self.place.failures(),
             self._engine.connect() as connection,
-            _begun(connection, WRITING),
+            _begun(connection),
         ):
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("ANALYZE deliveries, counters, runs, lanes, ledger"))
@@ -148,12 +136,12 @@ class PostgresqlStore:
         return True
 
     def close(self) -> None:
-        while (connection := _taken(self._idle)) is not None:
-            connection.close()
+        while (wire := _taken(self._idle)) is not None:
+            wire.sql.close()
         self._engine.dispose()
 
 
-def _taken(idle: list[Connection]) -> Connection | None:
+def _taken(idle: list[Wire]) -> Wire | None:
     """One of them, if there is any: another thread may take the last."""
     try:
         return idle.pop()
@@ -162,39 +150,23 @@ def _taken(idle: list[Connection]) -> Connection | None:
 
 
 @contextmanager
-def _begun(connection: Connection, kind: bytes) -> Iterator[None]:
-    _say(_driver(connection), kind)
-    with _ended(connection):
+def _begun(connection: Connection) -> Iterator[None]:
+    wire = Wire(lambda: connection)
+    wire.begin(WRITING)
+    wire.settle()
+    with _ended(wire):
         yield
 
 
 @contextmanager
-def _ended(connection: Connection) -> Iterator[None]:
+def _ended(wire: Wire) -> Iterator[None]:
     """Commit at the end of the block; roll back what was broken off."""
-    driver = _driver(connection)
     try:
         yield
     except BaseException:
-        if not driver.closed and driver.info.transaction_status != IDLE:
-            _say(driver, b"ROLLBACK")
+        wire.roll_back()
         raise
-    _say(driver, b"COMMIT")
-
-
-def _say(driver: psycopg.Connection[Any], command: bytes) -> None:
-    """A command without parameters and without rows, to a connection that does nothing else: it
-    needs no cursor, and every transaction has two of them."""
-    result = driver.pgconn.exec_(command)
-    if result.status == psycopg.pq.ExecStatus.COMMAND_OK:
-        return
-    if driver.closed:
-        raise psycopg.OperationalError(driver.pgconn.error_message.decode(errors="replace").strip())
-    raise psycopg.errors.error_from_result(result, encoding="utf-8")
-
-
-def _driver(connection: Connection) -> psycopg.Connection[Any]:
-    driver: Any = connection.connection.driver_connection
-    return cast("psycopg.Connection[Any]", driver)
+    wire.commit()
 
 
 def _configure(connection: psycopg.Connection[Any], _: Any) -> None:
@@ -202,14 +174,6 @@ def _configure(connection: psycopg.Connection[Any], _: Any) -> None:
         connection.execute(statement)
     if not connection.autocommit:
         connection.commit()
-
-
-def _drop_if_lost(connection: Connection) -> None:
-    """Keep a dead connection out of the pool: the hot path's errors do not pass SQLAlchemy."""
-    if not connection.invalidated and not connection.closed:
-        driver: Any = connection.connection.driver_connection
-        if driver is None or driver.closed:
-            connection.invalidate()
 
 
 def _address(url: URL) -> str:

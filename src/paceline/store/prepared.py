@@ -2,7 +2,7 @@
 
 Building an expression anew for every call costs many times what the database needs for a small
 statement, so whatever a process runs all the time is built here once, compiled once for each kind
-of database, and handed to the driver's own cursor as plain text ever after.
+of database, and handed to the driver as plain text ever after.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ class Prepared:
     def run(self, context: Context, **values: Any) -> Cursor:
         """Run it in this transaction; the cursor's rows are plain tuples."""
         text, constants = self._on_postgresql() if context.postgresql else self._on_sqlite()
-        cursor = context.cursor()
-        cursor.execute(text, constants | values if constants else values)
-        return cursor
+        return context.ask(text, constants | values if constants else values)
 
     def _on_sqlite(self) -> Spelled:
         if self._sqlite is None:
@@ -80,7 +78,8 @@ def _postgresql() -> Any:
 
 def _spelled(statement: ClauseElement, dialect: Any) -> Spelled:
     compiled: Any = statement.compile(dialect=dialect)
-    constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+    binds = compiled.bind_names.items()
+    constants = {name: bind.value for bind, name in binds if not bind.required}
     return str(compiled), constants
 
 

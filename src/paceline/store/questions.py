@@ -78,8 +78,8 @@ class Questions(Subject):
         context, named = self._context, {"talk": conversation_id}
         new = {**named, "owner": storable(owner), "lease_us": lease_us, "at": at}
         with context.pipelined():
-            held = context.cursor().execute(_PG_HOLD, named, prepare=True)
-            begun = context.cursor().execute(_PG_BEGIN, new, prepare=True)
+            held = context.ask(_PG_HOLD, named)
+            begun = context.ask(_PG_BEGIN, new)
             past = _PG_PAST.run(context, **named, most=most)
         (_, *row) = rows.found(held.fetchone(), "conversation", conversation_id)
         conversation, found = Conversation(*row), begun.fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from paceline.core.errors import InputError, StoreError
 from paceline.store.base import Subject, dump, storable
@@ -18,8 +18,7 @@ class Settings(Subject):
     """Small values by key. The control row is not one of them."""
 
     def get(self, key: str) -> Any:
-        statement = select(settings.c.value).where(settings.c.key == _allowed(key))
-        row = self._connection.execute(statement).first()
+        row = _GET.run(self._context, key=_allowed(key)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def put(self, key: str, value: Any) -> None:
@@ -63,6 +62,7 @@ class Settings(Subject):
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (int(Lock.FENCE),))
 
 
+_GET = Prepared(lambda _: select(settings.c.value).where(settings.c.key == bindparam("key")))
 SEVERAL = Prepared(
     lambda on_postgresql: select(settings.c.key, settings.c.value).where(
         among_words(settings.c.key, "wanted", on_postgresql=on_postgresql)

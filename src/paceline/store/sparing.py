@@ -30,7 +30,7 @@ def spared(context: Context, units: Sequence[LaneUnit]) -> Sequence[LaneUnit]:
     people |= owners(context, [wish.target for wish in asked if wish.target not in people])
     if context.postgresql:
         keys = sorted({_number(key) for wish in asked for key in _keys(wish, people)})
-        context.cursor().execute(_HOLD, (array(keys),))
+        context.ask(_HOLD, (array(keys),))
     since_at = min(wish.since_at for wish in asked)
     found = contacted(context, [wish.target for wish in asked], since_at, people)
     passing: Counter[Hashable] = Counter()

@@ -143,7 +143,7 @@ class Timetable(Subject):
         so whoever waited for them here could be waited for in turn."""
         if not self._context.postgresql:
             return rows
-        found = self._context.cursor().execute(_FREE_NOW, (array([row[0] for row in rows]),))
+        found = self._context.ask(_FREE_NOW, (array([row[0] for row in rows]),))
         free = {number for (number,) in found.fetchall()}
         return [row for row in rows if row[0] in free]
 
@@ -157,10 +157,9 @@ class Timetable(Subject):
         return written
 
     def _run(self, name: str, rows: list[tuple[Any, ...]]) -> int:
-        cursor = self._context.cursor()
         if self._context.postgresql:
-            return int(cursor.execute(_POSTGRESQL[name], columns(rows)).rowcount)
-        return _SQLITE[name].run(cursor, rows)
+            return int(self._context.ask(_POSTGRESQL[name], columns(rows)).rowcount)
+        return _SQLITE[name].run(self._context.cursor(), rows)
 
     def _hold(self, delivery_ids: Iterable[int]) -> None:
         """Their lanes first: nobody starts one of them while it is moved."""

@@ -284,19 +284,19 @@ class Waiting(Subject):
 
     def _noted(self, entries: Sequence[str]) -> set[str]:
         found: set[str] = set()
-        postgresql, cursor = self._context.postgresql, self._context.cursor()
+        postgresql, ask = self._context.postgresql, self._context.ask
         for some in chunks(entries, ASKED_AT_ONCE):
-            cursor.execute(_SUPPRESSED[postgresql], (array(some) if postgresql else dump(some),))
-            found.update(address for (address,) in cursor.fetchall())
+            asked = ask(_SUPPRESSED[postgresql], (array(some) if postgresql else dump(some),))
+            found.update(address for (address,) in asked.fetchall())
         return found
 
     def known(self, account_id: int, addresses: Sequence[str]) -> set[str]:
         found: set[str] = set()
-        postgresql, cursor = self._context.postgresql, self._context.cursor()
+        postgresql, ask = self._context.postgresql, self._context.ask
         for some in chunks(dict.fromkeys(addresses), ASKED_AT_ONCE):
             half = (array(some) if postgresql else dump(some), account_id)
-            cursor.execute(_KNOWN[postgresql], (*half, *half))
-            found.update(address for (address,) in cursor.fetchall())
+            asked = ask(_KNOWN[postgresql], (*half, *half))
+            found.update(address for (address,) in asked.fetchall())
         return found
 
     def places(self) -> set[tuple[int, int | None]]:
