@@ -96,5 +96,7 @@ def test_lanes_of_a_slow_start_keep_their_pace_afterwards(worlds: Worlds) -> Non
         kept = [gap for name in names for gap in gaps(called(world, name)[-5:])]
         assert len(kept) == 4 * len(names)
         assert SECOND <= min(kept) <= max(kept) <= SECOND + MILLISECOND
+        last = sorted(called(world, name)[-1] for name in names)
+        assert min(gaps(last)) >= STEP_US // 2, "they are a crowd no more"
 
     worlds.fresh().play(script)

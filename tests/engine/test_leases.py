@@ -3,93 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from paceline.core.errors import LeaseLost
-from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.engine.catalogue import Catalogue
-from paceline.engine.clock import LoopClock
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House, NewAccount
-from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import (
     IDLE_LEASE_US,
     IDLE_RENEW_EVERY_US,
     LEASE_US,
     RENEW_EVERY_US,
     UNSAFE_TAIL_US,
-    ProcessLease,
 )
-from paceline.engine.ports import Alarm, Store
 from paceline.engine.taking import Taking
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.store.database import open_store
+from tests.engine.desk import Desk, open_desk, run
 from tests.engine.doubles import Watcher
 from tests.engine.faults import LostStore, TrippedStore
-from tests.engine.world import MONDAY_NINE, World
+from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
 SAFE_US = LEASE_US - UNSAFE_TAIL_US
 
 
-class TwoClocks:
-    """A wall clock and a monotonic one that a test moves by hand, together or apart."""
-
-    def __init__(self) -> None:
-        self.at: Instant = MONDAY_NINE
-        self.us = 1_000_000
-
-    def now(self) -> Instant:
-        return self.at
-
-    def monotonic_us(self) -> int:
-        return self.us
-
-    async def sleep_until(self, at: Instant) -> None:
-        self.pass_by(max(0, at - self.at))
-
-    async def sleep(self, us: int) -> None:
-        self.pass_by(us)
-
-    def alarm(self, at: Instant, ring: Callable[[], None]) -> Alarm:
-        return LoopClock(self.at).alarm(at, ring)
-
-    def timer(self, us: int, ring: Callable[[], None]) -> Alarm:
-        return LoopClock(self.at).timer(us, ring)
-
-    def pass_by(self, us: int) -> None:
-        self.at += us
-        self.us += us
-
-
-class Desk:
-    """A lease on a real store, with clocks that only move when told to."""
-
-    def __init__(self, store: Store, clock: TwoClocks) -> None:
-        self.clock = clock
-        self.store = store
-        self.tripped = TrippedStore(store)
-        self.journal = GroupJournal(
-            self.tripped, clock, writer=InlineRunner(), reader=InlineRunner()
-        )
-        self.lease = ProcessLease(self.journal, clock, "desk")
-
-    def rows(self) -> list[tuple[int, Instant]]:
-        with self.store.read() as tx:
-            return [(row.id, row.lease_until_at) for row in tx.processes.list()]
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    clock = TwoClocks()
-    store = open_store(f"sqlite:///{tmp_path / 'leases.db'}", clock=clock.now)
-    yield Desk(store, clock)
-    store.close()
+    with open_desk(tmp_path) as opened:
+        yield opened
 
 
 def a_lane(desk: Desk) -> int:
@@ -98,10 +45,6 @@ def a_lane(desk: Desk) -> int:
     with desk.store.write() as tx:
         new = NewAccount("ann", "sandbox")
         return accounts.add(tx, new, House(providers, Catalogue()), desk.clock.at).id
-
-
-def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(script())
 
 
 def test_the_numbers_fit_together() -> None:
@@ -157,23 +100,6 @@ def test_taking_lanes_makes_the_lease_a_short_one_in_the_same_transaction(desk: 
         desk.clock.pass_by(RENEW_EVERY_US)
         await desk.lease.renew()
         assert desk.rows() == [(1, desk.clock.at + LEASE_US)], "short while a lane is ours"
-
-    run(script)
-
-
-def test_a_lease_that_ran_out_begins_a_new_term(desk: Desk) -> None:
-    """In between anybody may have taken our lanes: what was intended before must not go out."""
-
-    async def script() -> None:
-        await desk.lease.join()
-        first = desk.lease.term
-        desk.clock.pass_by(RENEW_EVERY_US)
-        await desk.lease.renew()
-        assert desk.lease.term == first
-        desk.clock.pass_by(SAFE_US)
-        await desk.lease.renew()
-        assert desk.lease.safe()
-        assert desk.lease.term != first
 
     run(script)
 

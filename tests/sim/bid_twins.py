@@ -195,13 +195,16 @@ BID_TWINS = (
         UNBIDDEN,
         DOUBTED,
         6,
+        first=1,
         provokes=_clocks_are_right,
     ),
     Twin(
         it_is_made_when_the_answer_is_written_down,
         UNBIDDEN,
         PLAIN,
-        8,
+        # It shows on three seeds in ten: only where nobody writes again whose answer was lost.
+        16,
+        first=1,
         provokes=_processes_die_all_the_time,
     ),
 )

@@ -190,7 +190,7 @@ CARE = "never careless"
 
 CAMPAIGN_TWINS = (
     Twin(follow_ups_go_at_once, STEP, FOLLOWED, 1),
-    Twin(a_doubt_is_followed_up, STEP, DOUBTED, 4),
+    Twin(a_doubt_is_followed_up, STEP, DOUBTED, 4, first=1),
     Twin(a_failure_is_followed_up, STEP, DOUBTED, 2),
     Twin(whoever_is_free_follows_up, STEP, SHARED, 2),
     Twin(a_retried_message_has_no_sequel, STEP, RETOLD, 4, provokes=only("retries")),

@@ -89,6 +89,8 @@ def _posted(
 LOST = _posted({Manner.LOST: 1})
 STUFFED = _posted({Manner.STUFFED: 1}, steps=(Step(MINUTE, Content((Part("text", "again"),))),))
 GREY = _posted({Manner.GREY: 1})
+AWAKE = replace(GREY, park_after_us=10 * MINUTE)
+"""Whoever is asked to wait is still there when it is over, and is judged by what it does then."""
 DOUBTFUL = _posted({Manner.LOST: 1}, provider={"timeout_rate": 0.4, "timeout_latency": "30s"})
 PROMPT = _posted(
     {Manner.LOST: 1},
@@ -307,7 +309,7 @@ INBOX_TWINS = (
     ),
     Twin(a_hard_bounce_suppresses_nobody, UNHEARD, LOST, 2),
     Twin(a_bounce_of_a_letter_in_doubt_is_ignored, UNHEARD, DOUBTFUL, 2),
-    Twin(a_bounce_that_comes_before_the_answer_is_ignored, UNHEARD, PROMPT, 2),
+    Twin(a_bounce_that_comes_before_the_answer_is_ignored, UNHEARD, PROMPT, 8),
     Twin(complaints_count_only_in_the_mailbox_of_the_sender, UNHEARD, GRUMBLING, 2),
     Twin(one_answer_of_a_reading_is_kept, UNHEARD, ANSWERING, 2),
     Twin(
@@ -321,8 +323,8 @@ INBOX_TWINS = (
     Twin(a_complaint_counts_every_time_it_is_told, MISLED, GRUMBLING, 2),
     Twin(anybody_is_believed_about_anybodys_letters, MISLED, FORGED, 2),
     Twin(whoever_greylists_is_given_up, MISLED, GREY, 2),
-    Twin(a_greylisted_letter_is_tried_again_at_once, "never impatient", GREY, 2, first=6),
-    Twin(unsubscribing_is_asked_only_at_the_plan, "never to the suppressed", LEAVING, 2),
+    Twin(a_greylisted_letter_is_tried_again_at_once, "never impatient", AWAKE, 2),
+    Twin(unsubscribing_is_asked_only_at_the_plan, "never to the suppressed", LEAVING, 8),
     Twin(what_came_back_is_followed_up, "never ahead of its step", STUFFED, 2),
     Twin(what_comes_back_late_pauses_nobody, "never careless", BOUNCING, 2),
     Twin(a_mailbox_that_refuses_us_is_nobodys_concern, "never untold", SHUT, 2),

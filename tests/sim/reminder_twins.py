@@ -5,11 +5,7 @@ The others, and what a twin is, are in ``twins.py``.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -33,12 +29,12 @@ from paceline.engine import (
 )
 from paceline.engine.commands import reassigning
 from paceline.engine.ports import Delivery, Reminder, Run
-from paceline.sim import stage
 from paceline.store import pools
 from paceline.store.campaigns import Runs
 from paceline.store.media import MediaShelf
 from paceline.store.reminders import Reminders
 from paceline.store.schema import deliveries
+from paceline.store.sqlite_in_memory import InMemoryStore
 from tests.sim.reminder_nights import (
     BANNED,
     BEHIND,
@@ -63,29 +59,20 @@ from tests.sim.twins import Twin, _lanes_seem, only
 # ---------------------------------------------------------------------- never misfired
 
 
-@cache
-def _without_its_index() -> bytes:
-    """An empty database in which a reminder may have two runs for one time."""
-    with TemporaryDirectory(prefix="paceline-sim-") as folder:
-        path = Path(folder) / "blank.db"
-        path.write_bytes(stage.blank_database())
-        connection = sqlite3.connect(path)
-        connection.execute("DROP INDEX ix_runs_firing")
-        connection.commit()
-        connection.close()
-        return path.read_bytes()
-
-
 def whoever_looks_fires(patch: pytest.MonkeyPatch) -> None:
-    """Nobody asks whether somebody else has."""
-    blank = _without_its_index()
-    advance = Reminders.advance
+    """Nobody asks whether somebody else has, and the tables do not either: a reminder may have two
+    runs for one time."""
+    advance, prepare = Reminders.advance, InMemoryStore.__init__
+
+    def without_its_index(self: InMemoryStore, clock: Callable[[], Instant]) -> None:
+        prepare(self, clock)
+        self._driver.execute("DROP INDEX ix_runs_firing")
 
     def anyhow(self: Reminders, seen: Reminder, next_at: Instant | None) -> bool:
         advance(self, seen, next_at)
         return True
 
-    patch.setattr("paceline.sim.simulation.blank_database", lambda: blank)
+    patch.setattr(InMemoryStore, "__init__", without_its_index)
     patch.setattr(Reminders, "advance", anyhow)
     patch.setattr(Runs, "last_fired_for", lambda *_: 0)
 
@@ -260,8 +247,8 @@ REMINDER_TWINS = (
     Twin(an_hour_that_is_skipped_fires_a_day_later, FIRED, SKIPPED, 1),
     Twin(the_last_target_is_left_out, FIRED, SKIPPED, 1),
     Twin(what_is_missed_is_missed_in_silence, FIRED, DARK, 1),
-    Twin(whoever_comes_late_fires_all_the_same, FIRED, DARK, 2),
-    Twin(a_window_that_closed_meanwhile_is_no_excuse, FIRED, CLOSING, 2),
+    Twin(whoever_comes_late_fires_all_the_same, FIRED, DARK, 6, first=1),
+    Twin(a_window_that_closed_meanwhile_is_no_excuse, FIRED, CLOSING, 6, first=1),
     Twin(
         what_is_due_is_forgotten_with_an_order,
         FIRED,
@@ -273,14 +260,14 @@ REMINDER_TWINS = (
         a_slow_clock_brings_a_firing_back,
         FIRED,
         BEHIND,
-        2,
-        first=9,
+        6,
+        first=10,
         provokes=only("disables", "enables"),
     ),
     Twin(the_end_of_the_window_is_ignored, HOURS, SHORT, 2),
     Twin(a_window_is_read_by_another_clock, HOURS, SHORT, 2),
     Twin(runs_of_equal_rank_share, TURN, IN_TURN, 1),
-    Twin(whoever_closes_first_goes_first, TURN, OVERTAKEN, 2),
+    Twin(whoever_closes_first_goes_first, TURN, OVERTAKEN, 6, first=1),
     Twin(firings_are_given_minutes, TURN, MORNING, 1),
     Twin(whoever_is_asked_is_a_member, ASTRAY, MEMBERS, 1),
     Twin(what_was_begun_goes_on_from_another, ASTRAY, BANNED, 4, provokes=only("reassigns")),

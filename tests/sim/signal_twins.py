@@ -249,8 +249,8 @@ HEED = "never heedless"
 TOLD = "never untold"
 
 SIGNAL_TWINS = (
-    Twin(holds_are_forgotten_at_a_restart, HEED, ASKED, 4),
-    Twin(a_hold_grows_with_every_restart, HEED, ASKED, 4),
+    Twin(holds_are_forgotten_at_a_restart, HEED, ASKED, 4, first=1),
+    Twin(a_hold_grows_with_every_restart, HEED, ASKED, 4, first=1),
     Twin(strangers_are_taken_for_friends, HEED, STRANGERS, 1),
     Twin(a_weaker_signal_ends_a_longer_hold, HEED, FRIENDS, 4),
     Twin(the_way_back_is_at_full_pace, HEED, SLOWLY, 1),
@@ -260,6 +260,7 @@ SIGNAL_TWINS = (
         HEED,
         STRICTER,
         4,
+        first=2,
         provokes=_says_that_a_refusal_stops_the_account,
     ),
     Twin(an_alert_is_raised_twice, TOLD, TRIPPED, 1),
@@ -269,6 +270,7 @@ SIGNAL_TWINS = (
         TOLD,
         BANNED,
         6,
+        first=3,
         provokes=_answers_of_the_store_are_lost,
     ),
     Twin(every_throttle_is_said_to_be_about_its_recipient, HEED, STUBBORN, 1),
@@ -280,7 +282,7 @@ SIGNAL_TWINS = (
         4,
         provokes=_processes_die_when_they_tell,
     ),
-    Twin(nobody_writes_down_that_it_was_told, TOLD, TRIPPED, 4),
+    Twin(nobody_writes_down_that_it_was_told, TOLD, TRIPPED, 4, first=1),
     Twin(of_many_only_the_first_is_told, TOLD, OUTAGE, 1),
     Twin(what_is_resumed_stays_on_the_list, TOLD, TRIPPED, 1),
 )

@@ -321,7 +321,9 @@ TALK_TWINS = (
         8,
         provokes=_processes_sleep_over_questions,
     ),
-    Twin(leases_are_told_by_ones_own_clock, OUT_OF_TURN, CROWDED, 8, provokes=_clocks_differ),
+    Twin(
+        leases_are_told_by_ones_own_clock, OUT_OF_TURN, CROWDED, 8, provokes=_clocks_differ, first=1
+    ),
     Twin(
         a_turn_that_was_left_stays_so,
         "never stuck",
@@ -345,15 +347,17 @@ TALK_TWINS = (
         OUT_OF_TURN,
         LONGER,
         8,
+        first=1,
         provokes=_processes_die_all_the_time,
     ),
     Twin(what_is_made_anew_is_not_asked_about, "never lost", EAGER, 6),
-    Twin(what_was_handed_back_is_forgotten, "never lost", HELPLESS, 6),
+    Twin(what_was_handed_back_is_forgotten, "never lost", HELPLESS, 6, first=1),
     Twin(
         a_machine_answers_where_a_person_does,
         OUT_OF_TURN,
         ATTENDED,
         8,
+        first=1,
         provokes=_people_interfere_often,
     ),
     Twin(
@@ -363,7 +367,7 @@ TALK_TWINS = (
         8,
         provokes=_people_interfere_often,
     ),
-    Twin(nobody_is_told_that_a_person_has_to_answer, "never untold", HELPLESS, 6),
+    Twin(nobody_is_told_that_a_person_has_to_answer, "never untold", HELPLESS, 6, first=1),
     Twin(stop_is_a_word_like_any_other, SUPPRESSED, LEAVING, 6),
     Twin(what_came_before_stop_waits_for_start, OUT_OF_TURN, LEAVING, 6),
     Twin(start_counts_whenever_it_is_told, SUPPRESSED, UNDECIDED, 6),

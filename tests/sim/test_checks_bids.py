@@ -9,6 +9,7 @@ import pytest
 
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.turns import Patience
+from paceline.engine.ports.inbox import Received
 from paceline.sim.checks import Evidence, bids
 from paceline.sim.minutes import Minute, Proceedings
 from paceline.sim.operators import Silence
@@ -17,6 +18,8 @@ from paceline.sim.witness import Seen
 from tests.sim.evidence import DELIVERY, NOON, call, effect, evidence, replace
 
 ANNA, LINE = "anna", "lane-0"
+PLACE = 7
+"""The number of the conversation with her."""
 WITHIN = 20 * SECOND
 
 FIRST = call(1)
@@ -36,11 +39,22 @@ def minute(one: Wrote, after_s: float) -> Minute:
     return Minute(at, at, True, (), {}, frozenset(), (one.name,))
 
 
+def stands(mode: str, after_s: float) -> Minute:
+    at = NOON + int(after_s * SECOND)
+    return Minute(at, at, False, (), {PLACE: mode, PLACE + 1: "muted"}, frozenset())
+
+
+def kept(one: Wrote) -> Received:
+    said = (ANNA, ANNA, "", one.text, "text", False, False, None)
+    return Received(1, 1, one.name, *said, one.at, one.at, PLACE)
+
+
 def found(
     *messages: Wrote,
     calls: Sequence[Seen] = (FIRST, SECOND_ONE),
     heard_s: float = 25,
     texts: dict[str, str] = TEXTS,
+    stood: Sequence[Minute] = (),
     **about: Any,
 ) -> bool:
     """Whether anything is wrong where Anna is written to at noon, and once more after 30 s."""
@@ -53,8 +67,8 @@ def found(
         [],
         [],
         [],
-        minutes,
-        [],
+        sorted([*minutes, *stood], key=lambda one: one.at),
+        [kept(one) for one in messages],
         [],
         [],
         frozenset(),
@@ -127,6 +141,16 @@ def test_whoever_wants_none_is_sent_none() -> None:
     assert not found(wrote(5), stop, calls=[FIRST])
     again = wrote(7, 2, wish="start")
     assert not found(wrote(5), stop, again, wrote(8, 3), calls=[FIRST]), "it was called off"
+
+
+def test_whoever_is_muted_is_sent_none() -> None:
+    muted, answered = stands("muted", 26), stands("auto", 28)
+    assert not found(wrote(5), calls=[FIRST], stood=[muted])
+    assert not found(wrote(5), calls=[FIRST], stood=[muted, answered]), "it was called off"
+    assert found(wrote(5), calls=[FIRST], stood=[answered]), "others are"
+    before = [stands("muted", -9), stands("auto", -1)]
+    assert found(wrote(5), calls=[FIRST], stood=before)
+    assert not found(wrote(5), calls=[FIRST], stood=before[:1])
 
 
 def test_what_was_tried_is_not_forgotten() -> None:

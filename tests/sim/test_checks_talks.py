@@ -13,7 +13,8 @@ from paceline.core.turns import Patience
 from paceline.engine.ports.audit import ActiveTurn
 from paceline.engine.ports.conversations import Conversation, Turn
 from paceline.engine.ports.inbox import Received
-from paceline.sim.checks import Evidence
+from paceline.sim.checks import Evidence, talks
+from paceline.sim.checks.hearing import Hearing
 from paceline.sim.minutes import Minute, Proceedings
 from paceline.sim.talk import Asked, ByHand, Reached, Talk, Telling, Wrote
 from tests.sim.evidence import NOON, broken, call, evidence, replace
@@ -88,9 +89,9 @@ def world(messages: Sequence[Wrote] = (FIRST, SECOND_ONE), **changes: Any) -> Ev
         **changes,
     }
     patience = {LINE: Patience(QUIET, MINUTE)}
-    talks = Proceedings(Talk(1, (ANNA,), patience), **given)
+    told_of = Proceedings(Talk(1, (ANNA,), patience), **given)
     calls = about.pop("calls", [call(1, 11 * SECOND, target=ANNA)])
-    return evidence(*calls, talks=talks, **about)
+    return evidence(*calls, talks=told_of, **about)
 
 
 PROCEEDINGS = Proceedings.__dataclass_fields__
@@ -281,3 +282,30 @@ def test_in_fair_weather_somebody_is_asked_in_time() -> None:
 def test_what_waits_to_the_end_is_told() -> None:
     waiting = [replace(TALKING, first_at=NOON)]
     assert broken(world(conversations=waiting, came_to_rest=False)) == {"never stuck"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "resent", "wrong"),
+    [("stop", {1}, False), ("stop", set[int](), True), (None, {1}, True)],
+)
+def test_what_was_in_doubt_is_sent_again_by_who_knows(
+    wish: Any, resent: set[int], wrong: bool
+) -> None:
+    """Its turn was over because they had asked for nothing more; later they have."""
+    messages = [FIRST, wrote(1, 2, wish=wish), wrote(2, 4, wish=wish and "start"), wrote(3, 6)]
+    later = reached(3, after_s=20, delivery=2, key="turn-2")
+    busy = [(ACTIVE,), (ACTIVE,), (), ()]
+    coming = [
+        minute(one.number * 2, *active, received=(one.name,))
+        for one, active in zip(messages, busy, strict=True)
+    ]
+    given = world(
+        messages,
+        reached=[later, reached(0, after_s=40)],
+        turns=[TURN, TURN._replace(id=2, delivery_id=2)],
+        minutes=[*coming[:2], minute(3), *coming[2:]],
+        resent=frozenset(resent),
+    )
+    assert given.talks is not None
+    found = list(talks._overtaken(Hearing(given, given.talks)))
+    assert bool(found) == wrong

@@ -1,7 +1,8 @@
 """What the simulator has found in the engine: each with the seed that found it.
 
 A seed leads to the same place only as long as nothing changes on the way there, so each has a test
-of its own in ``tests/engine`` or ``tests/store`` as well; the seeds are kept for they are cheap.
+of its own in ``tests/engine`` or ``tests/store`` as well. The seeds are as good as any others, and
+are those that are played of worlds which take long.
 """
 
 from dataclasses import replace

@@ -18,7 +18,3 @@ def test_people_in_heavy_weather(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", chunks(2, 1), ids=str)
 def test_caps_in_heavy_weather(seeds: range) -> None:
     all_is_well("caps", "heavy", seeds)
-
-
-def test_awake_in_heavy_weather() -> None:
-    all_is_well("awake", "heavy", range(1))

@@ -1,13 +1,9 @@
 """Seeds of the world in which mail comes back: bounces, complaints, answers, unsubscribing.
 
-Few, because each takes long; more of them are in ``test_found.py``.
+Few, because each takes long; those in heavy weather are in ``test_found.py``.
 """
 
 from tests.sim.seeds import all_is_well
-
-
-def test_inbox_in_heavy_weather() -> None:
-    all_is_well("inbox", "heavy", range(1, 2))
 
 
 def test_inbox_in_light_weather() -> None:

@@ -124,8 +124,8 @@ def the_intent_comes_after_the_effect(patch: pytest.MonkeyPatch) -> None:
 def a_refused_intent_is_taken_for_granted(patch: pytest.MonkeyPatch) -> None:
     submit = outbox.Outbox.submit
 
-    async def credulous(self: outbox.Outbox, intent: Any) -> bool:
-        await submit(self, intent)
+    async def credulous(self: outbox.Outbox, intent: Any, begins: Any = None) -> bool:
+        await submit(self, intent, begins)
         return True
 
     patch.setattr(outbox.Outbox, "submit", credulous)
@@ -315,7 +315,7 @@ TWINS = (
     Twin(the_intent_comes_after_the_effect, "never unrecorded", RATE, 1),
     Twin(a_refused_intent_is_taken_for_granted, "never unrecorded", RATE, 6),
     Twin(the_first_part_is_taken_for_the_last, "never lost", PARTED, 1),
-    Twin(no_answer_is_taken_for_a_yes, "never lost", RATE, 16),
+    Twin(no_answer_is_taken_for_a_yes, "never lost", RATE, 16, first=1),
     Twin(usage_is_forgotten_at_a_restart, "never over", SLOW, 4),
     Twin(caps_are_counted_from_memory_only, "never over", CAPPED, 4),
     Twin(pace_is_counted_from_the_intent, "never over", RATE, 2),

@@ -139,9 +139,11 @@ def test_how_far_runs_have_come(scene: Scene) -> None:
     lane, run_id, first = scene.on_its_way()
     for _ in range(3):
         scene.delivery(run_id, lane.account_id)
-    scene.run()
+    empty = scene.run()
     with scene.store.read() as tx:
-        (now_is,) = tx.events.progress()
+        assert tx.events.told_at() == [(run_id, T0), (empty, T0)]
+        assert tx.events.told_at(but=[run_id]) == [(empty, T0)]
+        (now_is,) = tx.events.progress([run_id, empty, run_id + 99])
     assert (now_is.run_id, now_is.kind) == (run_id, "campaign")
     assert (now_is.delivered, now_is.done, now_is.total) == (0, 0, 4)
     assert (now_is.told_done, now_is.told_at) == (0, T0)
@@ -153,10 +155,12 @@ def test_how_far_runs_have_come(scene: Scene) -> None:
             at = T0 + done * MINUTE
             tx.events.add(EventKind.RUN_PROGRESS, "x", at=at, run_id=run_id, data=far)
         add(tx, "something else", run_id=run_id)
-        (now_is,) = tx.events.progress(run_id)
-        assert tx.events.progress(run_id + 99) == []
+        (now_is,) = tx.events.progress_of(run_id)
+        assert tx.events.progress_of(run_id + 99) == []
     assert (now_is.delivered, now_is.done, now_is.total) == (0, 1, 4)
     assert (now_is.told_done, now_is.told_at) == (3, T0 + 3 * MINUTE)
+    with scene.store.read() as tx:
+        assert tx.events.told_at(but=[empty]) == [(run_id, T0 + 3 * MINUTE)]
 
 
 def test_of_a_run_that_somebody_holds_nothing_is_told_meanwhile(postgres_scene: Scene) -> None:
@@ -164,11 +168,11 @@ def test_of_a_run_that_somebody_holds_nothing_is_told_meanwhile(postgres_scene: 
     lane, run_id, _ = scene.on_its_way()
     assert lane.account_id
     with scene.store.write() as one:
-        assert len(one.events.progress(run_id)) == 1
+        assert len(one.events.progress_of(run_id)) == 1
         with scene.store.write() as other:
-            assert other.events.progress(run_id) == []
+            assert other.events.progress_of(run_id) == []
     with scene.store.write() as other:
-        assert len(other.events.progress(run_id)) == 1
+        assert len(other.events.progress_of(run_id)) == 1
 
 
 def test_whoever_follows_misses_nothing_however_many_write_at_once(scene: Scene) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
-from paceline.core.instants import SECOND, Instant
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.model import REPLY
+from paceline.core.outcome import unknown
+from paceline.core.states import DeliveryState
 from tests.store.scene import T0, Lane, Scene, intent, settlement
 
 Send = Callable[..., None]
@@ -78,3 +80,21 @@ def test_nobody_elses_calls_count(scene: Scene) -> None:
     send_other(T0, T0 + 2 * SECOND)
     assert last_calls(scene, lane) == (T0 + SECOND, T0 + SECOND)
     assert last_calls(scene, other) == (T0 + 2 * SECOND, T0 + 2 * SECOND)
+
+
+def test_a_call_that_nobody_saw_was_made_by_the_time_it_was_given_up_at_the_latest(
+    scene: Scene,
+) -> None:
+    """Between its intent and the call a slow commit may lie. Whoever takes the lane over says when
+    it gave the call up; nothing that is known later may make the account any faster than that."""
+    lane, _ = sending(scene)
+    run_id = scene.run()
+    lost = scene.delivery(run_id, lane.account_id)
+    assert scene.intend(lane, intent(lost, run_id, at=T0)).intended
+    at: dict[str, Instant | None] = {"started_at": None, "settled_at": T0 + MINUTE}
+    given_up = settlement(lost, run_id, DeliveryState.UNKNOWN, unknown("?"), parts_done=0, **at)
+    assert scene.settle(lane, given_up).settled == (True,)
+    assert last_calls(scene, lane) == (T0 + MINUTE, T0 + MINUTE)
+    found = settlement(lost, run_id, started_at=None, settled_at=T0 + 2 * MINUTE)
+    assert scene.settle(lane, found).settled == (True,)
+    assert last_calls(scene, lane) == (T0 + MINUTE, T0 + MINUTE)

@@ -150,7 +150,7 @@ class Chooser:
         if isinstance(verdict, Wait):
             if not self._almost(verdict, now):
                 return await self._let_wait(queue, delivery, needed, verdict, now)
-            not_before_at = verdict.until_at or now
+            not_before_at = self._place.stepped_back(verdict.until_at or now)
         if memory.policy.per_recipient is not None:
             if self._sender.writes_to(delivery.target):
                 return Wait(None, "frequency", "recipient is being written to")

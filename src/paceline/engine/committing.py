@@ -6,13 +6,13 @@ As a whole; and where that fails in pieces, to find out whose fault it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.core.errors import RowBusy, StoreConflict, StoreUnavailable
 from paceline.core.instants import SECOND
-from paceline.engine.ports import Clock, LaneUnit, Store, Together, Tx, Work
+from paceline.engine.ports import Clock, Holds, LaneUnit, Store, Together, Tx, Work
 
 REPLAY_US = 2 * SECOND
 """How long those are looked for who wait for a row; whoever has had no turn by then failed too.
@@ -32,6 +32,8 @@ class Entry:
     one: Any = None
     talk: int | None = None
     hurried: bool = False
+    holds: Holds = "lanes"
+    begins: Callable[[], None] | None = None
 
     @property
     def kind(self) -> str:
@@ -111,24 +113,38 @@ def is_away(error: Exception) -> bool:
 
 
 def apply(tx: Tx, group: list[Entry]) -> list[Any]:
+    """Everybody holds lanes, then conversations in the order of their numbers, then turns, so that
+    no two wait for each other. And whoever looks conversations up tells the planner how, until the
+    transaction ends: all else that counts or lists has been done by then."""
     units = [entry.unit for entry in group if entry.unit is not None]
     lanes = iter(tx.path.apply(units) if units else ())
-    shared = _done_together(tx, group)
+    shared = _done_together(tx, group, "lanes")
     answers: list[Any] = [None] * len(group)
-    # Conversations are held in one order by everybody, so that no two wait for each other.
-    for place in sorted(range(len(group)), key=lambda place: group[place].talk or 0):
-        entry = group[place]
-        if entry.work is not None:
-            answers[place] = entry.work(tx)
-        else:
+    works = [(place, entry) for place, entry in enumerate(group) if entry.work is not None]
+    _do(tx, [one for one in works if one[1].talk is None], answers)
+    shared |= _done_together(tx, group, "conversations")
+    shared |= _done_together(tx, group, "turns")
+    talks = [one for one in works if one[1].talk is not None]
+    _do(tx, sorted(talks, key=lambda one: one[1].talk or 0), answers)
+    for place, entry in enumerate(group):
+        if entry.work is None:
             answers[place] = next(lanes if entry.together is None else shared[entry.together])
     return answers
 
 
-def _done_together(tx: Tx, group: list[Entry]) -> dict[Together[Any, Any], Iterator[Any]]:
-    """The answers to what is done for all who ask for it at once, in their order."""
+def _do(tx: Tx, works: list[tuple[int, Entry]], answers: list[Any]) -> None:
+    for place, entry in works:
+        assert entry.work is not None
+        answers[place] = entry.work(tx)
+
+
+def _done_together(
+    tx: Tx, group: list[Entry], holds: Holds
+) -> dict[Together[Any, Any], Iterator[Any]]:
+    """The answers to what is done for all who ask for it at once, in their order, where it holds
+    this."""
     asked: dict[Together[Any, Any], list[Any]] = {}
     for entry in group:
-        if entry.together is not None:
+        if entry.together is not None and entry.holds == holds:
             asked.setdefault(entry.together, []).append(entry.one)
     return {work: iter(work(tx, ones)) for work, ones in asked.items()}

@@ -186,9 +186,13 @@ def _begun(call: Awaitable[T]) -> asyncio.Future[T]:
 async def _apart(call: Awaitable[T]) -> T:
     """The same without a limit of its own, for calls whose caller sets one by cancelling."""
     apart = _begun(call)
+    waiter: asyncio.Future[None] = apart.get_loop().create_future()
+    wake = partial(_wake, waiter)
+    apart.add_done_callback(wake)
     try:
-        await asyncio.wait({apart})
+        await waiter
     finally:
+        apart.remove_done_callback(wake)
         await _see_to_its_end(apart, None)
     return _answer(apart)
 

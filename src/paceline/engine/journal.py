@@ -35,7 +35,7 @@ from paceline.core.errors import StoreError
 from paceline.core.instants import MILLISECOND
 from paceline.engine.committing import Entry, apply, commit, is_away
 from paceline.engine.observe import Observer, Unobserved
-from paceline.engine.ports import Clock, LaneResult, LaneUnit, Store, Together, Work
+from paceline.engine.ports import Clock, Holds, LaneResult, LaneUnit, Store, Together, Work
 
 T = TypeVar("T")
 One = TypeVar("One")
@@ -111,8 +111,10 @@ class GroupJournal:
         self._waiting: deque[Entry] = deque()
         self._drainer: asyncio.Task[None] | None = None
 
-    def submit(self, unit: LaneUnit, *, hurried: bool = False) -> Awaitable[LaneResult]:
-        return self._enqueue(unit, hurried=hurried)
+    def submit(
+        self, unit: LaneUnit, *, hurried: bool = False, begins: Callable[[], None] | None = None
+    ) -> Awaitable[LaneResult]:
+        return self._enqueue(unit=unit, hurried=hurried, begins=begins)
 
     def write(
         self,
@@ -122,10 +124,12 @@ class GroupJournal:
         first: bool = False,
         talk: int | None = None,
     ) -> Awaitable[T]:
-        return self._enqueue(None, work, alone, first, talk=talk)
+        return self._enqueue(first=first, work=work, alone=alone, talk=talk)
 
-    def write_together(self, work: Together[One, T], one: One) -> Awaitable[T]:
-        return self._enqueue(None, together=work, one=one)
+    def write_together(
+        self, work: Together[One, T], one: One, *, holds: Holds = "lanes"
+    ) -> Awaitable[T]:
+        return self._enqueue(together=work, one=one, holds=holds)
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.run(lambda: _read(self._store, work))
@@ -137,21 +141,10 @@ class GroupJournal:
         self._writer.close()
         self._reader.close()
 
-    def _enqueue(
-        self,
-        unit: LaneUnit | None,
-        work: Work[Any] | None = None,
-        alone: bool = False,
-        first: bool = False,
-        *,
-        together: Together[Any, Any] | None = None,
-        one: Any = None,
-        talk: int | None = None,
-        hurried: bool = False,
-    ) -> asyncio.Future[Any]:
+    def _enqueue(self, *, first: bool = False, **asked: Any) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        entry = Entry(future, unit, work, alone, together, one, talk, hurried)
+        entry = Entry(future, **asked)
         if first:
             self._waiting.appendleft(entry)
         else:
@@ -178,8 +171,14 @@ class GroupJournal:
             await self._let_others_come()
         group = self._next_group()
         self._began_us = self._clock.monotonic_us()
+        for entry in group:
+            if entry.begins is not None:
+                entry.begins()
         _answer(group, await self._commit(group))
         self._tell(len(group), self._clock.monotonic_us() - self._began_us)
+        if group[0].alone and self._waiting:
+            # Whoever renews the lease hears of it before anything is begun under the new one.
+            await self._clock.sleep(0)
 
     async def _let_gather(self) -> None:
         left_us = self._began_us + self._patience_us() - self._clock.monotonic_us()

@@ -13,6 +13,9 @@ one.
 
 from __future__ import annotations
 
+import asyncio
+from typing import Protocol
+
 import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
@@ -31,10 +34,19 @@ row for ``lock_timeout`` and is replayed for ``REPLAY_US``; both together are le
 between the instant a renewal falls due and the end of the lease, so nobody takes our lanes
 meanwhile. Should it take longer all the same, nothing is sent, and nothing is lost but time.
 """
+CERTAIN_US = LEASE_US - SECOND
+"""How long a lease has certainly not run out, though its last part is left alone: clocks of two
+machines do not go exactly alike."""
 LINGER_US = LEASE_US - UNSAFE_TAIL_US
 """How long a short lease is left alone by whoever owns nothing any more."""
 
 log = structlog.get_logger("paceline.lease")
+
+
+class Termed(Protocol):
+    """Something that may only be done in the term in which it was intended."""
+
+    term: int
 
 
 class ProcessLease:
@@ -47,6 +59,9 @@ class ProcessLease:
         self._process_id: int | None = None
         self._safe_until_us = 0
         self._safe_until_at: Instant = 0
+        self._certain_until_us = 0
+        self._certain_until_at: Instant = 0
+        self._renewed = asyncio.Event()
         self._alive_until_us = 0
         self._asked_us = 0
         self._long = False
@@ -70,6 +85,30 @@ class ProcessLease:
         if self._clock.monotonic_us() >= self._safe_until_us:
             return False
         return self._clock.now() < self._safe_until_at
+
+    async def until_safe(self, at: Instant) -> None:
+        """Wait until then, and for the renewal of a lease that has not run out; for that no longer
+        than until it may have.
+
+        The one under way may be late by a moment. Whatever was intended under this lease would have
+        to be taken back, though nobody else can have the lane.
+        """
+        if self._clock.now() < at:
+            await self._clock.sleep_until(at)
+        left_us = self._certain_until_us - self._clock.monotonic_us()
+        if self.safe() or left_us <= 0:
+            return
+        self._renewed.clear()
+        timer = self._clock.timer(left_us, self._renewed.set)
+        try:
+            await self._renewed.wait()
+        finally:
+            timer.cancel()
+
+    def note_term(self, flight: Termed) -> None:
+        """The turn of an intent has come to be committed. However long it has waited for it, and
+        whatever became of the lease meanwhile: what counts is from here on."""
+        flight.term = self.term
 
     @property
     def alive(self) -> bool:
@@ -132,14 +171,23 @@ class ProcessLease:
 
     def extend(self, asked: tuple[int, Instant]) -> None:
         """The lease was renewed by a transaction that was asked for then."""
-        if not self.safe():
+        if not self._has_lasted():
             self.term += 1
         asked_us, asked_at = asked
         self._asked_us = max(self._asked_us, asked_us)
         self._long = False
         self._safe_until_us = asked_us + LEASE_US - UNSAFE_TAIL_US
         self._safe_until_at = asked_at + LEASE_US - UNSAFE_TAIL_US
+        self._certain_until_us = asked_us + CERTAIN_US
+        self._certain_until_at = asked_at + CERTAIN_US
         self._alive_until_us = asked_us + IDLE_LEASE_US
+        self._renewed.set()
+
+    def _has_lasted(self) -> bool:
+        """Whether nobody can have taken anything of ours up to now."""
+        if self._clock.monotonic_us() >= self._certain_until_us:
+            return False
+        return self._clock.now() < self._certain_until_at
 
 
 def make_busy(tx: Tx, process_id: int) -> None:

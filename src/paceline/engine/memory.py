@@ -139,10 +139,18 @@ def acquainted(tx: Tx, snapshot: Snapshot, delivery: Delivery, ask: Ask) -> Ask:
     return ask._replace(known=tx.deliveries.knows(account_id, delivery.target))
 
 
-def take_snapshot(tx: Tx, account_id: int, now: Instant, *, known: Usage | None = None) -> Snapshot:
+def take_snapshot(
+    tx: Tx,
+    account_id: int,
+    now: Instant,
+    *,
+    known: Usage | None = None,
+    row: LaneRow | None = None,
+) -> Snapshot:
     """Read an account's situation, as a lane finds it that begins; one that goes on knows some of
-    it by itself. Counting is bounded: only what has a cap is counted."""
-    row = tx.lanes.get(account_id)
+    it by itself. Counting is bounded: only what has a cap is counted. ``row`` is the lane, where it
+    was taken in this very transaction."""
+    row = row or tx.lanes.get(account_id)
     restored = tx.path.restore(account_id)
     if restored is None:
         raise LeaseLost("the account was removed")

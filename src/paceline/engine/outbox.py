@@ -7,6 +7,7 @@ whose commit we never heard is looked for and withdrawn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
@@ -74,7 +75,7 @@ class Outbox:
             await recovery.take_back(self._context, self._memory, self._lease, flying)
             self._doubtful = False
 
-    async def submit(self, intent: Intent | None) -> bool:
+    async def submit(self, intent: Intent | None, begins: Callable[[], None] | None = None) -> bool:
         """Write what waits, the usage, and perhaps an intent, as one unit.
 
         A ``StoreUnavailable`` leaves everything waiting. Whether the intent of a failed commit went
@@ -86,10 +87,12 @@ class Outbox:
         unit = LaneUnit(self._lease, memory.revision, usage, settlements, intent)
         try:
             if self._grave:
+                if begins is not None:  # in a transaction of its own, and never later than now
+                    begins()
                 result = await self._submit_alone(unit, batch)
             else:
                 hurried = not memory.policy.paced
-                result = await self._context.journal.submit(unit, hurried=hurried)
+                result = await self._context.journal.submit(unit, hurried=hurried, begins=begins)
         except StoreUnavailable:
             self.doubt()
             raise

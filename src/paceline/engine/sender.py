@@ -200,11 +200,11 @@ class Sender:
         )
         before, self._memory.usage = self._memory.usage, usage
         flight.intent_at = now
-        flight.term = self._context.lease.term
+        note_term = partial(self._context.lease.note_term, flight)
         passed = False
         asked_us = self._clock.monotonic_us()
         try:
-            passed = await self._outbox.submit(intent)
+            passed = await self._outbox.submit(intent, note_term)
             self._context.lead.learn(self._clock.monotonic_us() - asked_us)
         finally:
             if not passed:
@@ -221,8 +221,8 @@ class Sender:
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
         flight.started_at = None
-        if self._clock.now() < flight.not_before_at:
-            await self._clock.sleep_until(flight.not_before_at)
+        if self._clock.now() < flight.not_before_at or not self._context.lease.safe():
+            await self._context.lease.until_safe(flight.not_before_at)
         if self._memory.policy.concurrency == 1:
             self._land(flight, await self._call(flight, message))
             return

@@ -180,7 +180,8 @@ class Supervisor(Station):
         ended = asyncio.get_running_loop().create_task(looking_after, name=lane_name(account.name))
         self._running[account.id] = Running(account, lane, ended)
         self._busy_us = self._clock.monotonic_us()
-        self._took.set()
+        if len(self._running) == 1:  # whoever has lanes already renews in a moment anyway
+            self._took.set()
         self._observer.lanes_running(len(self._running))
         if self._stop.is_set():  # it was being taken when the stop came
             lane.stop()

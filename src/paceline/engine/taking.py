@@ -6,6 +6,7 @@ Which lanes are due, and what becomes of one that was taken, is the supervisor's
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from paceline.core.errors import PacelineError, StoreError
@@ -21,6 +22,8 @@ TAKE_AT_ONCE = 500
 FEW = 8
 """So few lanes are looked at in the transaction that takes them, which spares each a visit of its
 own; for more of them others would have to wait before they can write."""
+LOOK_AT_ONCE = 64
+"""More of them are looked at right afterwards, so many in one visit that keeps nobody waiting."""
 
 
 class Taken(NamedTuple):
@@ -48,7 +51,20 @@ class Taking:
     async def take_up(self, account_ids: list[int], now: Instant) -> list[Taken]:
         """The same for whoever runs them right away."""
         process_id = self._lease.process_id
-        return await self._take(account_ids, lambda tx: take_up(tx, account_ids, process_id, now))
+        work = partial(take_up, account_ids=account_ids, process_id=process_id, now=now)
+        taken = await self._take(account_ids, work)
+        if len(taken) <= FEW:
+            return taken
+        pages = [taken[at : at + LOOK_AT_ONCE] for at in range(0, len(taken), LOOK_AT_ONCE)]
+        return [one for page in pages for one in await self._looked_at(page, now)]
+
+    async def _looked_at(self, page: list[Taken], now: Instant) -> list[Taken]:
+        """The same with what each has to know. Where that cannot be read, nobody is any worse off:
+        these lanes are ours, and each looks by itself."""
+        try:
+            return await self._journal.read(lambda tx: [_seen(tx, one, now) for one in page])
+        except StoreError:
+            return page
 
     async def _take(self, account_ids: list[int], work: Work[list[T]]) -> list[T]:
         asked = self._lease.ask()
@@ -77,26 +93,46 @@ class Taking:
 
 def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow, Account]]:
     """Own those of these lanes that nobody else has or holds right now; with their accounts."""
-    rows = tx.lanes.take_free(account_ids, process_id)
-    if rows:
-        make_busy(tx, process_id)
+    rows = _own(tx, account_ids, process_id)
     accounts = tx.accounts.several([row.account_id for row in rows])
     return [(row, accounts[row.account_id]) for row in rows]
 
 
+def _own(tx: Tx, account_ids: list[int], process_id: int) -> list[LaneRow]:
+    rows = tx.lanes.take_free(account_ids, process_id)
+    if rows:
+        make_busy(tx, process_id)
+    return rows
+
+
 def take_up(tx: Tx, account_ids: list[int], process_id: int, now: Instant) -> list[Taken]:
     """The same with what a lane has to know, where they are few."""
-    taken = take(tx, account_ids, process_id)
-    few = len(taken) <= FEW
-    return [
-        Taken(row, account, _first_look(tx, row.account_id, now) if few else None)
-        for row, account in taken
-    ]
+    rows = _own(tx, account_ids, process_id)
+    few = len(rows) <= FEW
+    looks = {row.account_id: _first_look(tx, row.account_id, now, row) for row in rows if few}
+    seen = {number: look.restored.account for number, look in looks.items() if look is not None}
+    left = [row.account_id for row in rows if row.account_id not in seen]
+    accounts = seen | tx.accounts.several(left) if left else seen
+    return [Taken(row, accounts[row.account_id], looks.get(row.account_id)) for row in rows]
 
 
-def _first_look(tx: Tx, account_id: int, now: Instant) -> Snapshot | None:
+def _seen(tx: Tx, taken: Taken, now: Instant) -> Taken:
+    """Unless somebody else has it by now: its own look finds that out, and ends it."""
+    snapshot = _first_look(tx, taken.row.account_id, now)
+    if snapshot is None or _holder(snapshot.row) != _holder(taken.row):
+        return taken
+    return taken._replace(snapshot=snapshot)
+
+
+def _holder(row: LaneRow) -> tuple[int, int | None]:
+    return row.generation, row.owner
+
+
+def _first_look(
+    tx: Tx, account_id: int, now: Instant, row: LaneRow | None = None
+) -> Snapshot | None:
     try:
-        return read_ahead(tx, take_snapshot(tx, account_id, now))
+        return read_ahead(tx, take_snapshot(tx, account_id, now, row=row))
     except StoreError:
         raise
     except (PacelineError, ValueError, LookupError, TypeError):

@@ -186,18 +186,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _jump(self, wait_us: int | None) -> None:
         """Nothing is ready for so long; for ever, if it is ``None``."""
         self.turns += 1
+        ready = self._ready
         if self.at_turn is not None:
             self.at_turn(self.turns)
-            if self._ready:  # whoever was called gave others something to do
+            if ready:  # whoever was called gave others something to do
                 wait_us = 0
         if wait_us is None:
             raise Deadlock(self._deadlock_text())
         self.now_us += wait_us
-        if self._chance is not None and len(self._ready) > 1:
-            ready = list(self._ready)
-            self._chance.shuffle(ready)
-            self._ready.clear()
-            self._ready.extend(ready)
+        if len(ready) > 1 and self._chance is not None:
+            shuffled = list(ready)
+            self._chance.shuffle(shuffled)
+            ready.clear()
+            ready.extend(shuffled)
 
     def _deadlock_text(self) -> str:
         names = [getattr(task.get_coro(), "__qualname__", "?") for task in self.unfinished()]

@@ -116,7 +116,10 @@ def _begin() -> None:
     """In a worker: an interrupt is the parent's affair, and nobody reads a log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tune_interpreter()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        cache_logger_on_first_use=True,
+    )
 
 
 @contextmanager

@@ -307,9 +307,14 @@ class PortStore:
         self._name = name
         self.next_fate = Commit.WELL
 
-    @contextmanager
-    def write(self, *, at_once: bool = False) -> Iterator[Tx]:
+    def write(self, *, at_once: bool = False) -> AbstractContextManager[Tx]:
         fate, self.next_fate = self.next_fate, Commit.WELL
+        if fate is Commit.WELL:
+            return self._store.write(at_once=at_once)
+        return self._struck(fate, at_once=at_once)
+
+    @contextmanager
+    def _struck(self, fate: Commit, *, at_once: bool) -> Iterator[Tx]:
         if fate is Commit.BUSY:
             self._trace.note(self._name, "store", "is busy")
             raise StoreBusy("somebody else holds the file")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paceline.core.instants import SECOND
-from paceline.engine.answering import Answers
+from paceline.engine.asking import Answers
 from paceline.engine.ports import News
 from paceline.engine.ports.answering import Answer, Burst, ResponderFailed, ResponderRefused
 from paceline.sim.customers import Exchange, answer_to

@@ -10,8 +10,6 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from paceline.core.durations import parse_duration
@@ -30,12 +28,12 @@ from paceline.sim.posting import keep_hours, next_mail_at, open_the_office, told
 from paceline.sim.process import Skew
 from paceline.sim.reminder_orders import left
 from paceline.sim.reminding import Routine
-from paceline.sim.stage import DRIFT_US, Stage, blank_database, set_stage
+from paceline.sim.stage import DRIFT_US, Stage, set_stage
 from paceline.sim.talking import open_the_exchange, proceedings, unsettled
 from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
 from paceline.sim.worlds import World
-from paceline.store.database import open_store
+from paceline.store.sqlite_in_memory import InMemoryStore
 
 LOOK_EVERY_US = 20 * MINUTE
 """How often people put things right while everything comes to rest."""
@@ -74,22 +72,18 @@ def play(seed: int, world: World, faults: Faults) -> Verdict:
 
 def perform(seed: int, world: World, faults: Faults) -> tuple[Verdict, Evidence]:
     """The same, with everything that the verdict rests on."""
-    with TemporaryDirectory(prefix="paceline-sim-") as folder:
-        rng = _stream(seed)
-        path = Path(folder) / "sim.db"
-        path.write_bytes(blank_database())
-        return run_virtual(
-            _play(seed, world, faults, path),
-            start_at=world.start_at,
-            chance=rng("schedule") if faults != "none" else None,
-        )
+    return run_virtual(
+        _play(seed, world, faults),
+        start_at=world.start_at,
+        chance=_stream(seed)("schedule") if faults != "none" else None,
+    )
 
 
 def _stream(seed: int) -> Callable[[str], random.Random]:
     return lambda purpose: random.Random(f"{seed}/{purpose}")
 
 
-async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Verdict, Evidence]:
+async def _play(seed: int, world: World, faults: Faults) -> tuple[Verdict, Evidence]:
     rng = _stream(seed)
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
@@ -98,7 +92,7 @@ async def _play(seed: int, world: World, faults: Faults, path: Path) -> tuple[Ve
     machine = Skew()
     # One machine has one clock, and a file has none of its own; a fleet's database has.
     database = clock.now if world.fleet else lambda: clock.now() + machine.us
-    store = open_store(str(path), clock=database, durable=False)
+    store = InMemoryStore(database)
     try:
         stage = set_stage(world, faults, rng, clock, store, trace)
         if not world.fleet:

@@ -10,9 +10,6 @@ import random
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from paceline.core.instants import MILLISECOND, Instant
 from paceline.core.model import Content, Target
@@ -45,21 +42,11 @@ from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
 from paceline.sim.witness import Witness
 from paceline.sim.worlds import World
-from paceline.store.database import open_store
 
 DRIFT_US = 200 * MILLISECOND
 """By how much the clocks of a fleet differ all the time."""
 
 PICTURE = b"a picture, as far as anybody can tell"
-
-
-@cache
-def blank_database() -> bytes:
-    """An empty database, made once: laying its tables takes longer than many a world."""
-    with TemporaryDirectory(prefix="paceline-sim-") as folder:
-        path = Path(folder) / "blank.db"
-        open_store(str(path), clock=lambda: 0, durable=False).close()
-        return path.read_bytes()
 
 
 @dataclass(slots=True)

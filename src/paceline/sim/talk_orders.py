@@ -1,5 +1,5 @@
 """People who look after conversations: they take one, answer by hand, hand it back, or let nobody
-answer any more; and in the end they hand back what they have.
+answer any more, there or everywhere; and in the end they hand back what they have.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
-from paceline.engine import conversations
+from paceline.engine import conversations, muting
 from paceline.engine.ports import Tx
 from paceline.engine.ports.conversations import Conversation
 from paceline.sim.minutes import Minutes
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from paceline.sim.operators import Operators
 
 MOST = 1_000
+EVERYWHERE = 0.25
+"""How many of those who are muted, or answered again, are so wherever they write."""
 
 
 def orders(people: Operators) -> list[tuple[str, Callable[[], None]]]:
@@ -27,6 +29,7 @@ def orders(people: Operators) -> list[tuple[str, Callable[[], None]]]:
         ("takes a conversation", lambda: _take(people)),
         ("takes another conversation", lambda: _take(people)),
         ("mutes somebody", lambda: _mute(people)),
+        ("unmutes somebody", lambda: _unmute(people)),
         ("answers by hand", lambda: _reply(people)),
         ("answers by hand once more", lambda: _reply(people)),
         ("takes and answers", lambda: _take_and_reply(people)),
@@ -55,7 +58,16 @@ def _take(people: Operators) -> None:
 
 def _mute(people: Operators) -> None:
     number = _one(people, "auto", "human").id
-    people.say(lambda tx, now: conversations.mute(tx, number, now))
+    everywhere = people.rng.random() < EVERYWHERE
+    order = muting.mute_everywhere if everywhere else muting.mute
+    people.say(lambda tx, now: order(tx, number, now))
+
+
+def _unmute(people: Operators) -> None:
+    number = _one(people, "muted").id
+    everywhere = people.rng.random() < EVERYWHERE
+    order = muting.unmute_everywhere if everywhere else muting.unmute
+    people.say(lambda tx, now: order(tx, number, now))
 
 
 def _hand_back(people: Operators) -> None:

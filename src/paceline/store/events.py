@@ -10,10 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, Select, bindparam, case, cast, func, not_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    ScalarSelect,
+    Select,
+    bindparam,
+    case,
+    cast,
+    func,
+    not_,
+    select,
+)
 
 from paceline.core.events import EventKind, checked
 from paceline.core.instants import Instant
@@ -103,18 +114,20 @@ class Events(Subject):
         # The number first: it is one of a transaction that may be over by the second question.
         last: int = _LAST.run(self._context).fetchone()[0]
         if self._context.postgresql:
-            writing = self._context.cursor().execute(_PG_WRITING).fetchone()
+            writing = self._context.ask(_PG_WRITING).fetchone()
             return 0 if writing else last
         return last
 
-    def progress(self, run_id: int | None = None, *, but: Collection[int] = ()) -> list[Progress]:
-        if run_id is None:
-            found = _PROGRESS.run(self._context, unasked=listed(self._context, but))
-        elif self._held(run_id):
-            found = _PROGRESS_OF.run(self._context, run_id=run_id)
-        else:
-            return []
+    def told_at(self, *, but: Collection[int] = ()) -> list[tuple[int, Instant]]:
+        found = _TOLD_AT.run(self._context, unasked=listed(self._context, but))
+        return [(run_id, at) for run_id, at in found.fetchall()]
+
+    def progress(self, run_ids: Collection[int]) -> list[Progress]:
+        found = _PROGRESS.run(self._context, asked=listed(self._context, run_ids))
         return [_how_far(row) for row in found.fetchall()]
+
+    def progress_of(self, run_id: int) -> list[Progress]:
+        return self.progress([run_id]) if self._held(run_id) else []
 
     def _held(self, run_id: int) -> bool:
         """Whether the run is ours to tell of. On SQLite a writer is alone."""
@@ -140,28 +153,45 @@ def _fit(value: Any) -> Any:
     return value
 
 
-def _progress(on_postgresql: bool, *, one: bool = False) -> Select[Any]:
-    """Running runs of campaigns and reminders, each with what was told of it last."""
-    if one:
-        chosen = runs.c.id == bindparam("run_id")
-    else:
-        chosen = not_(among(runs.c.id, "unasked", on_postgresql=on_postgresql))
-    wanted = (
+def _running(chosen: ColumnElement[bool]) -> Select[Any]:
+    """Those of campaigns and reminders."""
+    return (
         select(runs.c.id)
         .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
         .where(runs.c.state == rows.spelled(RunState.RUNNING), campaigns.c.kind != "direct", chosen)
     )
+
+
+def _last_told() -> ScalarSelect[Any]:
+    return (
+        select(func.max(events.c.id))
+        .where(events.c.run_id == runs.c.id, events.c.kind == EventKind.RUN_PROGRESS.value)
+        .scalar_subquery()
+    )
+
+
+_told = events.alias("told")
+_TOLD_LAST_AT = func.coalesce(_told.c.at, runs.c.started_at, 0)
+
+
+def _when(on_postgresql: bool) -> Select[Any]:
+    """Running runs, and when something was told of each last. No counter is looked at for that."""
+    wanted = _running(not_(among(runs.c.id, "unasked", on_postgresql=on_postgresql)))
+    return (
+        wanted.add_columns(_TOLD_LAST_AT)
+        .outerjoin(_told, _told.c.id == _last_told())
+        .order_by(runs.c.id)
+    )
+
+
+def _progress(on_postgresql: bool) -> Select[Any]:
+    """Running runs, each with what was told of it last."""
+    wanted = _running(among(runs.c.id, "asked", on_postgresql=on_postgresql))
     moved = case(
         (counters.c.state.in_([rows.spelled(state) for state in _UNDER_WAY]), 0),
         else_=counters.c.n,
     )
     sent = case((counters.c.state == rows.spelled(DeliveryState.SENT), counters.c.n), else_=0)
-    last = (
-        select(func.max(events.c.id))
-        .where(events.c.run_id == runs.c.id, events.c.kind == EventKind.RUN_PROGRESS.value)
-        .scalar_subquery()
-    )
-    told = events.alias("told")
     # Added up first: what was told last is to be looked for once, and not for every counter.
     sums = (
         select(
@@ -182,12 +212,12 @@ def _progress(on_postgresql: bool, *, one: bool = False) -> Select[Any]:
             sums.c.sent,
             sums.c.moved,
             sums.c.total,
-            told.c.data,
-            func.coalesce(told.c.at, runs.c.started_at, 0),
+            _told.c.data,
+            _TOLD_LAST_AT,
         )
         .join_from(sums, runs, runs.c.id == sums.c.run_id)
         .join(campaigns, campaigns.c.id == runs.c.campaign_id)
-        .outerjoin(told, told.c.id == last)
+        .outerjoin(_told, _told.c.id == _last_told())
         .order_by(runs.c.id)
     )
 
@@ -202,4 +232,4 @@ _AFTER = Prepared(
 )
 _LAST = Prepared(lambda _: select(func.coalesce(func.max(events.c.id), 0)))
 _PROGRESS = Prepared(_progress)
-_PROGRESS_OF = Prepared(partial(_progress, one=True))
+_TOLD_AT = Prepared(_when)

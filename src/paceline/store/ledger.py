@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from sqlalchemy import ClauseElement, and_, bindparam, case, func, select
 
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.model import REPLY
+from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
-from paceline.store.base import Subject, insert_into, storable, storable_or_none
+from paceline.store.base import Subject, insert_into, storable
 from paceline.store.prepared import Prepared
 from paceline.store.schema import deliveries, ledger
 
@@ -27,8 +29,10 @@ _COUNTS = Prepared(
         .order_by(ledger.c.action)
     )
 )
-# Of whoever crashed during a call nobody knows when it was made, but not before its intent.
-_CALLED_AT = func.coalesce(ledger.c.started_at, ledger.c.intent_at)
+# Of whoever crashed during a call nobody knows when it was made: not before its intent, and not
+# after somebody else gave it up. Until then a slow commit may have kept it.
+_GIVEN_UP_AT = case((ledger.c.outcome == OutcomeKind.UNKNOWN.value, ledger.c.at))
+_CALLED_AT = func.coalesce(ledger.c.started_at, _GIVEN_UP_AT, ledger.c.intent_at)
 _LAST_CALLS = Prepared(
     lambda _: select(
         func.max(_CALLED_AT), func.max(case((ledger.c.action != REPLY, _CALLED_AT)))
@@ -132,6 +136,6 @@ def _values(row: LedgerRow) -> tuple[object, ...]:
         row.outcome,
         storable(row.code),
         storable(row.reason),
-        storable_or_none(row.provider_id),
+        row.provider_id and keepable_name(row.provider_id),
         row.latency_us,
     )

@@ -70,6 +70,7 @@ from paceline.engine.ports.records import (
 )
 from paceline.engine.ports.reminders import Groups, Reminder, Reminders, Undelivered
 from paceline.engine.ports.store import (
+    Holds,
     Journal,
     Store,
     Together,
@@ -137,6 +138,7 @@ __all__ = [
     "Groups",
     "Heard",
     "History",
+    "Holds",
     "Hook",
     "Hooks",
     "Inbound",

@@ -71,11 +71,17 @@ class Events(Protocol):
         0 where somebody is writing one right now."""
         ...
 
-    def progress(
-        self, run_id: int | None = None, *, but: Collection[int] = ()
-    ) -> list_of[Progress]:
-        """Of every running run ``but`` for some; or of one, which nobody else may tell of until
-        this commits. One that somebody else holds is left out."""
+    def told_at(self, *, but: Collection[int] = ()) -> list_of[tuple[int, Instant]]:
+        """When every running run ``but`` for some was told of last, or began."""
+        ...
+
+    def progress(self, run_ids: Collection[int]) -> list_of[Progress]:
+        """Of those of these runs that are running."""
+        ...
+
+    def progress_of(self, run_id: int) -> list_of[Progress]:
+        """Of one, which nobody else may tell of until this commits. One that somebody else holds
+        is left out."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from paceline.core.instants import Instant
 from paceline.engine.ports.alerts import Alerts
@@ -170,6 +170,9 @@ class Store(Protocol):
 Work = Callable[[Tx], T]
 Together = Callable[[Tx, Sequence[One]], Sequence[T]]
 """Work that is done for many at once, with an answer for each of them, in their order."""
+Holds = Literal["lanes", "conversations", "turns"]
+"""What work holds, in the order in which everybody holds it: whoever holds conversations may hold
+turns afterwards, and none who holds turns waits for a conversation."""
 
 
 class Journal(Protocol):
@@ -193,14 +196,21 @@ class Journal(Protocol):
         """
         ...
 
-    def write_together(self, work: Together[One, T], one: One) -> Awaitable[T]:
+    def write_together(
+        self, work: Together[One, T], one: One, *, holds: Holds = "lanes"
+    ) -> Awaitable[T]:
         """The same, but ``work`` runs once for all of a group who ask for it: for what costs hardly
-        more for many than for one. Where it fails, everybody's is tried alone."""
+        more for many than for one. Where it fails, everybody's is tried alone. Of what a group
+        asks for, that which ``holds`` turns comes after that which holds conversations."""
         ...
 
     async def read(self, work: Work[T]) -> T: ...
 
-    def submit(self, unit: LaneUnit, *, hurried: bool = False) -> Awaitable[LaneResult]:
+    def submit(
+        self, unit: LaneUnit, *, hurried: bool = False, begins: Callable[[], None] | None = None
+    ) -> Awaitable[LaneResult]:
         """A lane's unit, merged with those of other lanes into one statement per kind. Whoever has
-        no pace to keep is ``hurried``, and not kept waiting for the company of others."""
+        no pace to keep is ``hurried``, and not kept waiting for the company of others. ``begins``
+        is called when it has its turn: nothing else of the process is committed from then on until
+        it is."""
         ...

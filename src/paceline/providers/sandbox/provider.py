@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from paceline.core.durations import Span
@@ -79,9 +80,12 @@ def group_id(number: int) -> str:
 
 
 def _able(settings: SandboxSettings) -> Capabilities:
-    proves_absence = settings.finds and settings.proves_absence
-    most = SandboxProvider.capabilities
-    return replace(most, finds=settings.finds, proves_absence=proves_absence)
+    return _finding(settings.finds, settings.finds and settings.proves_absence)
+
+
+@cache
+def _finding(finds: bool, proves_absence: bool) -> Capabilities:
+    return replace(SandboxProvider.capabilities, finds=finds, proves_absence=proves_absence)
 
 
 class SandboxDriver:

@@ -41,6 +41,8 @@ class _Bidding:
     def __init__(self, evidence: Evidence, talks: Proceedings) -> None:
         self.evidence = evidence
         self.hearing = Hearing(evidence, talks)
+        self.minutes = talks.minutes
+        self.places = {row.provider_id: row.conversation_id for row in talks.kept}
         self.texts = talks.texts
         self.within_us = talks.talk.within_us
         self.followed = {
@@ -92,6 +94,16 @@ class _Bidding:
         known_at = max(opening.at, delivery.sent_at or self.evidence.ended_at)
         return begun_at - slack_us <= one.told_at <= known_at + self.within_us + slack_us
 
+    def was_muted(self, one: Wrote, since_at: Instant) -> bool:
+        """Whether nobody was to answer them there, then or later: that calls follow-ups off."""
+        place = self.places.get(one.name)
+        ends = [*(minute.at for minute in self.minutes[1:]), self.evidence.ended_at]
+        stood = (minute.modes.get(place or 0) for minute in self.minutes)
+        return any(
+            mode == "muted" and until_at >= since_at
+            for mode, until_at in zip(stood, ends, strict=False)
+        )
+
     def has_to_bid(self, one: Wrote, opening: Effect) -> bool:
         """Whether it came in time in every way. A clock that was set back makes what people write
         seem older, and what was sent as well."""
@@ -131,7 +143,8 @@ def _about(effect: Effect, why: str) -> Violation:
 
 def _forgotten(bidding: _Bidding) -> Iterator[Violation]:
     """Whoever answered in time is sent one, or at least somebody has tried: what becomes of it then
-    is for other checkers to say. But for those who wanted none of it, and for what was cancelled.
+    is for other checkers to say. But for those who wanted none of it or were muted, and for what
+    was cancelled.
     """
     evidence, hearing = bidding.evidence, bidding.hearing
     cancelled = any(silence.for_good for silence in evidence.silences)
@@ -140,8 +153,10 @@ def _forgotten(bidding: _Bidding) -> Iterator[Violation]:
             continue
         for one in bidding.wrote[chat]:
             answered = [opening.at for opening in openings if bidding.has_to_bid(one, opening)]
+            if not answered or bidding.was_muted(one, min(answered)):
+                continue
             # What STOP has called off stays so, whatever else they write.
-            if answered and not hearing.was_out(one.chat, min(answered), evidence.ended_at):
+            if not hearing.was_out(one.chat, min(answered), evidence.ended_at):
                 yield _left_out(one, hearing.came[one.number].at)
                 break
 

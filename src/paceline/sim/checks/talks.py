@@ -110,11 +110,14 @@ def _overtaken(hearing: Hearing) -> Iterator[Violation]:
 def _was_in_doubt(hearing: Hearing, reply: Reply) -> bool:
     """Whether nobody knew what had become of it when its turn was handed to a person: they had it
     sent again, or it was still on its way."""
-    turn = reply.turn
-    if turn is None or turn.state is not TurnState.HANDED:
+    turn, resent = reply.turn, reply.delivery_id in hearing.talks.resent
+    if turn is None:
         return False
-    late = reply.at > hearing.ended.get(turn.id, reply.at)
-    return reply.delivery_id in hearing.talks.resent or late
+    ended_at = hearing.ended.get(turn.id, reply.at)
+    if turn.state is not TurnState.HANDED:
+        # Whoever wanted no answer then needed no person either.
+        return resent and hearing.was_out(reply.chat[1], ended_at, ended_at)
+    return resent or reply.at > ended_at
 
 
 def _called_off(hearing: Hearing) -> Iterator[Violation]:
