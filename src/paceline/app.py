@@ -39,7 +39,7 @@ from paceline.vault import KeyFile, KeyVault
 
 if TYPE_CHECKING:
     from paceline.api.server import HttpServer
-    from paceline.engine.answering import Answers
+    from paceline.engine.asking import Answers
     from paceline.engine.courier import Courier
     from paceline.engine.looking import Looker
     from paceline.engine.ports.workers import Workers
@@ -132,7 +132,7 @@ def _couriers(app: App, journal: Journal) -> list[Courier]:
 
 def make_answers(settings: Settings, clock: Clock) -> dict[str, Answers]:
     """Who answers in each of the ways that there are; people are in none of them."""
-    from paceline.engine.answering import Answers
+    from paceline.engine.asking import Answers
     from paceline.providers.responders.making import responder_of
 
     found = {}
@@ -142,7 +142,8 @@ def make_answers(settings: Settings, clock: Clock) -> dict[str, Answers]:
         except InputError as error:
             raise error.within(settings.source) if settings.source else error from None
         if responder is not None:
-            found[name] = Answers(responder, way.retries, history=way.history)
+            kept = {"history": way.history, "give_up_us": way.give_up_us}
+            found[name] = Answers(responder, way.retries, **kept)
     return found
 
 
@@ -152,7 +153,9 @@ async def _answerers(app: App, journal: Journal, tally: TalkTally) -> list[Looke
     from paceline.engine.overseeing import Overseer
 
     settings, now = app.settings, app.clock.now()
-    for account in await journal.write(lambda tx: refresh(tx, settings.answering, now)):
+    # It holds conversations of many accounts, so it goes alone.
+    changed = await journal.write(lambda tx: refresh(tx, settings.answering, now), alone=True)
+    for account in changed:
         log.info("way to answer updated", account=account.name)
     answers = make_answers(settings, app.clock)
     name = settings.process_name

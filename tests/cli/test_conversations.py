@@ -257,3 +257,12 @@ def test_somebody_is_muted_under_every_address(two: CommandLine) -> None:
     two.ok("conversations", "mute", "1", "--everywhere")
     hear_from(two.folder, {"desk": ["eva@example.org"]}, NOW - MINUTE)
     assert modes(two)["desk", "eva@example.org"] == "muted"
+
+
+def test_unmuted_it_is_with_whoever_had_it(shop: CommandLine) -> None:
+    shop.ok("conversations", "take", "1")
+    shop.ok("conversations", "mute", "1")
+    told = shop.ok("conversations", "unmute", "1").out
+    assert told == "conversation 1 is not muted any more; a person has it, as before\n"
+    (listed,) = shop.ok("conversations", "list", "--json").json
+    assert (listed["mode"], listed["reason"]) == ("human", conversations.TAKEN)

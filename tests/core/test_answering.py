@@ -93,6 +93,8 @@ def test_one_of_the_two_waits_may_be_written_alone(
         MODEL,
         {**MODEL, "prompt": 'Say "hi"\nin two lines.\x7f', "temperature": 0.25, "history": 3},
         {**MODEL, "base_url": "https://llm.example/v1", "api": "responses", "timeout": "1m30s"},
+        {**MODEL, "timeout": "5m"},
+        {**MODEL, "timeout": "20s", "give_up_after": "30s"},
         SERVICE,
         RULES,
         {**RULES, "otherwise": ""},
@@ -124,6 +126,19 @@ def test_nothing_of_it_is_shown_that_may_be_a_secret() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        ({}, 4 * MINUTE),
+        ({"timeout": "3m"}, 4 * MINUTE),
+        ({"timeout": "5m"}, 5 * MINUTE),
+        ({"timeout": "5m", "give_up_after": "9m"}, 9 * MINUTE),
+    ],
+)
+def test_a_turn_is_given_up_no_sooner_than_a_try(written: dict[str, str], given: int) -> None:
+    assert ways_of({"support": {**NOBODY, **written}})["support"].give_up_us == given
+
+
+@pytest.mark.parametrize(
     ("written", "complaint"),
     [
         (3, "support: must be a table; write it as [answering.support]"),
@@ -142,6 +157,11 @@ def test_nothing_of_it_is_shown_that_may_be_a_secret() -> None:
         ({**NOBODY, "quiet": "soon"}, "support: quiet: 'soon' is not a duration"),
         ({**NOBODY, "timeout": "10ms"}, "support: timeout: '10ms' is too short"),
         ({**NOBODY, "timeout": "6m"}, "support: timeout: '6m' is too long"),
+        ({**NOBODY, "give_up_after": "10m"}, "support: give_up_after: '10m' is too long"),
+        (
+            {**NOBODY, "give_up_after": "59s"},
+            "support: give_up_after: 59s is shorter than timeout, which is 1m",
+        ),
         ({**NOBODY, "retries": 11}, "retries: must be a whole number from 0 to 10"),
         ({**NOBODY, "retries": True}, "retries: must be a whole number"),
         ({**NOBODY, "history": -1}, "history: must be a whole number from 0 to 200"),

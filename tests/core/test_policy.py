@@ -91,6 +91,20 @@ def test_every_field_has_a_key_and_every_optional_one_can_be_turned_off() -> Non
     assert Policy.from_mapping(dict.fromkeys(optional, "off")) == Policy(bounce_pause=None)
 
 
+@pytest.mark.parametrize(
+    ("mapping", "paced"),
+    [
+        ({"rate": "60/min"}, True),
+        ({"spacing": "1s..3s"}, True),
+        ({"min_gap": "1ms"}, True),
+        ({}, False),
+        ({"concurrency": 2}, False),
+    ],
+)
+def test_whether_two_sends_are_ever_kept_apart(mapping: dict[str, Any], paced: bool) -> None:
+    assert Policy.from_mapping(mapping).paced is paced
+
+
 def test_a_policy_cannot_be_changed() -> None:
     policy = Policy.from_mapping({"daily": {"email": 20}})
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from paceline.core.instants import Instant
+from paceline.core.instants import MINUTE, Instant
+from paceline.engine import station
 from tests.engine.scenes import slow_heart
 from tests.engine.world import World
 from tests.engine.worlds import Worlds, open_worlds
@@ -26,7 +27,7 @@ def world_at(tmp_path: Path) -> Callable[[Instant], World]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def either(request: pytest.FixtureRequest) -> Callable[[Callable[[World], None]], None]:
     """Plays a script on either database."""
-    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
+    name = "fresh_sqlite_url" if request.param == "sqlite" else "swept_postgres_url"
     url = request.getfixturevalue(name)()
 
     def play(script: Callable[[World], None]) -> None:
@@ -41,7 +42,7 @@ def either(request: pytest.FixtureRequest) -> Callable[[Callable[[World], None]]
 @pytest.fixture(params=["sqlite", "postgresql"])
 def on_either(request: pytest.FixtureRequest) -> World:
     """A world on either database."""
-    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
+    name = "fresh_sqlite_url" if request.param == "sqlite" else "swept_postgres_url"
     return World(request.getfixturevalue(name)())
 
 
@@ -49,6 +50,12 @@ def on_either(request: pytest.FixtureRequest) -> World:
 def calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """For stories of hours and days."""
     slow_heart(monkeypatch)
+
+
+@pytest.fixture
+def looked_after(calm: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, where it matters when somebody looks after what is over."""
+    monkeypatch.setattr(station, "WATCH_EVERY_US", 5 * MINUTE)
 
 
 @pytest.fixture(scope="session")

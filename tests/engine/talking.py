@@ -9,7 +9,8 @@ from itertools import count
 from typing import Any
 
 from paceline.core.instants import SECOND, Instant
-from paceline.engine.answering import LOOK_EVERY_US, Answerer, Answers
+from paceline.engine.answering import LOOK_EVERY_US, Answerer
+from paceline.engine.asking import Answers
 from paceline.engine.commands import returns
 from paceline.engine.ports import Inbound
 from paceline.engine.ports.answering import Answer, Burst
@@ -81,7 +82,7 @@ def hear(
     """Somebody writes to an account."""
     found = world.account_now(account)
     name = provider_id or f"in-{next(_numbers)}"
-    message = Inbound(name, chat, chat, text, at, **more)
+    message = Inbound(name, chat, more.pop("sender", chat), text, at, **more)
     now = world.clock.now()
     world.write(lambda tx: returns.take_in(tx, found, [message], now))
 
@@ -98,14 +99,16 @@ class Desk:
         retries: int = 2,
         at_once: int = 20,
         look_every_us: int = LOOK_EVERY_US,
+        **more: Any,
     ) -> None:
-        self.process: Process = world.process(name)
+        # Whoever looks seldom looks seldom at everything.
+        self.process: Process = world.process(name, poll_us=max(SECOND, look_every_us))
         self.tally = TalkTally()
         self.answerer = Answerer(
             self.process.journal,
             world.clock,
             world.providers,
-            {WAY: Answers(responder, retries=retries)},
+            {WAY: Answers(responder, retries=retries, **more)},
             name=name,
             at_once=at_once,
             look_every_us=look_every_us,

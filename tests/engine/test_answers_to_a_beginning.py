@@ -25,6 +25,7 @@ async def begun(world: World, refused: int = 2) -> Process:
     return process
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_whoever_answers_the_first_part_has_answered(on_either: World) -> None:
     async def script(world: World) -> None:
         process = await begun(world)

@@ -11,6 +11,7 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 from sqlalchemy import create_engine, text
 
+from paceline.core.instants import SECOND
 from paceline.core.opting_out import DEFAULT
 from paceline.engine.catalogue import Catalogue
 from paceline.engine.clock import SystemClock
@@ -18,6 +19,7 @@ from paceline.engine.commands import accounts, returns
 from paceline.engine.commands.accounts import House, NewAccount
 from paceline.engine.journal import GroupJournal, ThreadRunner
 from paceline.engine.ports import Inbound, Store, Tx
+from paceline.engine.ports.conversations import Turn
 from paceline.providers.registry import Registry
 from paceline.providers.sandbox import MemoryEffects, SandboxProvider
 from paceline.store.database import open_store
@@ -164,3 +166,100 @@ def test_reports_of_many_hold_them_in_one_order(fleet: Fleet, known: bool) -> No
     asyncio.run(whole())
     assert fleet.deadlocks() == 0
     assert len(fleet.ids()) == len(people)
+
+
+def test_turns_are_held_after_conversations_and_these_after_lanes(fleet: Fleet) -> None:
+    """One process renews a turn and hears of its conversation in one transaction; another one
+    holds the conversation, and then the turn."""
+    with fleet.stores[0].write() as tx:
+        fleet.hear(tx, 0, ANN)
+        (number,) = (one.id for one in tx.conversations.list())
+        turn = tx.turns.begin(number, "one", 15 * SECOND, fleet.clock.now())
+    assert turn is not None
+    meet = meeting()
+
+    def renew(tx: Tx, turns: Sequence[Turn]) -> list[bool]:
+        done = [tx.turns.renew(one, 15 * SECOND) for one in turns]
+        meet()
+        return done
+
+    def hear(tx: Tx, chats: Sequence[str]) -> list[None]:
+        tx.listening.hold({(fleet.account.id, chat): fleet.clock.now() for chat in chats})
+        meet()
+        return [None] * len(chats)
+
+    def wake(tx: Tx) -> None:
+        tx.lanes.touch(fleet.account.id, fleet.clock.now())
+        meet()
+
+    def take(tx: Tx) -> None:
+        tx.lanes.touch(fleet.account.id, fleet.clock.now())
+        tx.conversations.hold(number)
+        meet()
+        assert turn is not None
+        tx.turns.renew(turn, 15 * SECOND)
+
+    async def whole() -> None:
+        one, two = fleet.journals()
+        await asyncio.gather(
+            one.write_together(renew, turn, holds="turns"),
+            one.write_together(hear, ANN, holds="conversations"),
+            one.write(wake),
+            two.write(take, alone=True),
+        )
+        for journal in (one, two):
+            await journal.close()
+
+    asyncio.run(whole())
+    assert fleet.deadlocks() == 0
+
+
+def test_what_a_group_does_is_done_in_the_order_of_what_it_holds(fleet: Fleet) -> None:
+    done: list[str] = []
+
+    def noting(what: str) -> Callable[[Tx, Sequence[int]], list[None]]:
+        def work(_: Tx, ones: Sequence[int]) -> list[None]:
+            done.append(what)
+            return [None] * len(ones)
+
+        return work
+
+    async def whole() -> None:
+        one, two = fleet.journals()
+        await asyncio.gather(
+            one.write_together(noting("turns"), 1, holds="turns"),
+            one.write_together(noting("conversations"), 1, holds="conversations"),
+            one.write_together(noting("runs"), 1),
+            one.write(lambda _: done.append("lanes")),
+        )
+        for journal in (one, two):
+            await journal.close()
+
+    asyncio.run(whole())
+    assert done == ["runs", "lanes", "conversations", "turns"]
+
+
+def test_what_lists_and_counts_is_planned_as_ever_beside_what_is_heard(fleet: Fleet) -> None:
+    """Whoever looks conversations up tells the planner to use keys, until the transaction ends."""
+    told: list[str] = []
+
+    def hear(tx: Tx, chats: Sequence[str]) -> list[None]:
+        number = fleet.account.id
+        tx.listening.look([number], [], chats=[(number, chat) for chat in chats])
+        told.append(planned(tx))
+        return [None] * len(chats)
+
+    def planned(tx: Tx) -> str:
+        return str(tx._context.ask("SHOW enable_seqscan").fetchone()[0])  # type: ignore[attr-defined]
+
+    async def whole() -> None:
+        one, two = fleet.journals()
+        _, other = await asyncio.gather(
+            one.write_together(hear, ANN, holds="conversations"), one.write(planned)
+        )
+        told.append(other)
+        for journal in (one, two):
+            await journal.close()
+
+    asyncio.run(whole())
+    assert told == ["off", "on"]

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from paceline.core.errors import ConflictError
-from paceline.core.instants import HOUR, MINUTE, SECOND
+from paceline.core.instants import MINUTE, SECOND
 from paceline.core.states import TurnState
 from paceline.engine import conversations, handing_back
 from paceline.engine.ports.answering import Answer, Burst, ResponderFailed
@@ -60,7 +60,7 @@ def test_handed_back_what_waits_is_answered(world: World) -> None:
         world.write(lambda tx: conversations.take(tx, number, now))
         with pytest.raises(ConflictError, match="is with a person already"):
             world.write(lambda tx: conversations.take(tx, number, now))
-        await world.wait(HOUR)
+        await world.wait(15 * MINUTE)
         assert world.sends() == []
         now = world.clock.now()
         world.write(lambda tx: conversations.hand_back(tx, number, now))
@@ -119,7 +119,7 @@ def test_muted_nobody_answers(world: World) -> None:
         number, now = conversation(world).id, world.clock.now()
         world.write(lambda tx: conversations.mute(tx, number, now))
         hear(world, "hello?")
-        await world.wait(HOUR)
+        await world.wait(15 * MINUTE)
         assert world.sends() == []
         await desk.stop()
 

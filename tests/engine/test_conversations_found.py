@@ -100,7 +100,7 @@ def test_what_is_made_anew_takes_nothing_into_a_turn_that_was_called_off(
         if back:
             world.write(lambda tx: conversations.hand_back(tx, number, now))
         hear(world, "two")
-        await world.wait(HOUR)
+        await world.wait(15 * MINUTE)
         assert said(world) == (["re: one\ntwo"] if back else [])
         assert (conversation(world).first_at is None) == back
         await desk.stop()
@@ -121,7 +121,7 @@ def test_whoever_was_erased_is_asked_about_no_more(world: World) -> None:
         await one.kill()
         responder.asked.clear()
         two = Desk(world, responder, "two")
-        await world.wait(HOUR)
+        await world.wait(15 * MINUTE)
         assert responder.asked == []
         assert world.read(lambda tx: tx.turns.active()) == []
         await two.stop()
@@ -138,7 +138,7 @@ def test_a_responder_that_breaks_is_asked_once(world: World) -> None:
         responder = Scripted(bug)
         desk = Desk(world, responder)
         hear(world, "hi")
-        await world.wait(HOUR)
+        await world.wait(15 * MINUTE)
         assert len(responder.asked) == 1
         assert conversation(world).reason == "answering failed: ValueError"
         await desk.stop()

@@ -3,10 +3,12 @@
 import pytest
 
 from paceline.core.errors import ConflictError
-from paceline.core.instants import MINUTE, SECOND
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.model import Target
 from paceline.core.states import AccountState, DeliveryState, RunState
+from paceline.engine import lane_writes
 from paceline.engine.commands import accounts, control
+from paceline.engine.ports import Tx
 from tests.engine.scenes import (
     events,
     finish,
@@ -44,6 +46,34 @@ def test_a_run_is_told_as_it_went(
         assert told.text == f"spring: {summary}"
         assert (told.data["status"], told.data["summary"]) == (state, summary)
         assert told.data["total"] == len(targets) == sum(told.data["counts"].values())
+
+    world.play(script)
+
+
+def test_lanes_that_come_to_the_end_of_a_run_together_look_at_it_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a thousand lanes it would be counted a thousand times, all in one transaction."""
+    end_run, looked_at = lane_writes.end_run, list[int]()
+
+    def looked(tx: Tx, run_id: int, now: Instant) -> lane_writes.Ended | None:
+        looked_at.append(run_id)
+        return end_run(tx, run_id, now)
+
+    monkeypatch.setattr(lane_writes, "end_run", looked)
+
+    async def script(world: World) -> None:
+        world.account()
+        world.campaign(3, name="summer")
+        world.campaign(3)
+        summer, spring = (the_run(world, name).id for name in ("summer", "spring"))
+        world.write(lambda tx: tx.deliveries.move_all(spring, "cancel", at=0, reason=""))
+        asked = [(run_id, world.clock.now()) for run_id in (spring, summer, spring, summer)]
+        ended = world.write(lambda tx: lane_writes.end_runs(tx, asked))
+        assert looked_at == [spring, summer]
+        first, *others = ended
+        assert first is not None and first.counts == {"cancelled": 3}
+        assert others == [None] * 3, "one of them is told, and the other run is not over"
 
     world.play(script)
 

@@ -7,7 +7,6 @@ from sqlalchemy import text
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.model import FollowUp, Target
-from paceline.engine import station
 from paceline.engine.commands import accounts, campaigns, returns
 from paceline.engine.ports import Accepted
 from paceline.engine.verify import verify
@@ -24,11 +23,7 @@ from tests.engine.scenes import deliveries, until
 from tests.engine.talking import BEN, EVA, hear
 from tests.engine.world import World
 
-
-@pytest.fixture(autouse=True)
-def looked_after(calm: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stories of days, in which it matters when somebody looks after what is over."""
-    monkeypatch.setattr(station, "WATCH_EVERY_US", 5 * MINUTE)
+pytestmark = pytest.mark.usefixtures("looked_after")
 
 
 def test_a_paused_campaign_holds_it_back_and_a_cancelled_one_never_sends_it(world: World) -> None:

@@ -22,6 +22,7 @@ from tests.engine.talking import BEN, EVA, hear
 from tests.engine.world import World
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_whoever_answers_is_sent_the_second_message_at_once_and_nobody_else(
     on_either: World,
 ) -> None:
@@ -45,6 +46,7 @@ def test_whoever_answers_is_sent_the_second_message_at_once_and_nobody_else(
     on_either.play(script)
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_an_answer_goes_out_in_the_night_and_ahead_of_what_waits_for_the_morning(
     world: World,
 ) -> None:
@@ -79,6 +81,7 @@ def test_the_answer_has_to_come_in_its_time(world: World, late_us: int, sent: in
     world.play(script)
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_an_answer_that_is_reported_late_counts_from_when_it_was_written(on_either: World) -> None:
     """Also after the campaign was told as finished: it goes on for that one."""
 
@@ -147,6 +150,7 @@ def test_what_nobody_wrote_to_us_answers_nothing(world: World, unlike: dict[str,
     world.play(script)
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_whoever_opts_out_is_sent_nothing_more(world: World) -> None:
     async def script(world: World) -> None:
         process = outreach(world, steps=(AGAIN,))

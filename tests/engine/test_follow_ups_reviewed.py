@@ -28,6 +28,7 @@ from tests.engine.world import World
 NAME, MEMBER = "anna-muster", "ACoAABcDMMQBODyLwZrRcgYhrkCafURGqva0U4F"
 
 
+@pytest.mark.usefixtures("looked_after")
 def test_whoever_is_called_otherwise_where_they_write_opts_out_all_the_same(world: World) -> None:
     async def script(world: World) -> None:
         process = outreach(world, names=(NAME,), steps=(AGAIN,))
@@ -42,6 +43,7 @@ def test_whoever_is_called_otherwise_where_they_write_opts_out_all_the_same(worl
     world.play(script)
 
 
+@pytest.mark.usefixtures("looked_after")
 @pytest.mark.parametrize(("text", "count"), [("STOP", 1), ("yes", 2)])
 def test_an_answer_from_another_address_of_theirs_is_known_by_what_it_answers(
     world: World, text: str, count: int

@@ -15,9 +15,9 @@ from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import RENEW_EVERY_US, ProcessLease
 from paceline.engine.ports import Tx
 from paceline.store.base import Context
+from tests.engine.desk import TwoClocks
 from tests.engine.faults import TrippedStore
 from tests.engine.test_journal import journal_on, play, put, settings, spoil
-from tests.engine.test_leases import TwoClocks
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 

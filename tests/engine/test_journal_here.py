@@ -25,6 +25,7 @@ from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store, Tx
 from paceline.sim.loop import run_virtual
 from paceline.store.database import open_store
 from tests.engine.faults import TrippedStore
+from tests.engine.scenes import called
 from tests.engine.test_journal import Groups, journal_on, own_lanes, play, put, unit_of
 from tests.engine.world import MONDAY_NINE, World
 from tests.engine.worlds import Worlds
@@ -206,7 +207,7 @@ def test_a_commit_that_the_store_does_not_confirm_fails_for_all_and_is_not_repea
 def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> None:
     async def script(world: World) -> None:
         groups = Groups()
-        journal = journal_on(world.store, groups, gather_us=4 * MILLISECOND)
+        journal = journal_on(world.store, groups, gather_us=10 * MILLISECOND)
         clock = world.clock
 
         async def later(key: str, us: int) -> int:
@@ -225,7 +226,7 @@ def test_a_service_may_ask_for_a_moment_between_two_groups(worlds: Worlds) -> No
 
 def test_a_lane_without_a_pace_is_not_kept_waiting_for_company(worlds: Worlds) -> None:
     async def script(world: World) -> None:
-        journal = journal_on(world.store, Groups(), gather_us=4 * MILLISECOND)
+        journal = journal_on(world.store, Groups(), gather_us=10 * MILLISECOND)
         clock, (lease,) = world.clock, own_lanes(world, "ann").values()
 
         async def took(*, hurried: bool) -> int:
@@ -236,8 +237,27 @@ def test_a_lane_without_a_pace_is_not_kept_waiting_for_company(worlds: Worlds) -
             await clock.sleep(100 * MILLISECOND)
             return took_us
 
-        assert await took(hurried=False) == 4 * MILLISECOND
+        assert await took(hurried=False) == 10 * MILLISECOND, "longer than all else waits"
         assert await took(hurried=True) == 0
+
+    play(worlds, script)
+
+
+@pytest.mark.parametrize(("policy", "hurries"), [({}, True), ({"min_gap": "1ms"}, False)])
+def test_lanes_say_whether_they_are_in_a_hurry(
+    worlds: Worlds, policy: dict[str, str], hurries: bool
+) -> None:
+    """By whether they have asked ahead of their time."""
+
+    async def script(world: World) -> None:
+        world.account(policy=policy, latency="0s")
+        world.campaign(20)
+        process = world.process()
+        process.journal._gather_us = 10 * MILLISECOND
+        await world.until_finished()
+        await process.stop()
+        took_us = called(world)[-1] - called(world)[0]
+        assert (took_us < 20 * MILLISECOND) is hurries, took_us
 
     play(worlds, script)
 

@@ -29,12 +29,6 @@ NAMES = ("ann", "ben")
 PEOPLE = tuple(f"+3460011122{number}" for number in range(5))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def on_either(request: pytest.FixtureRequest) -> World:
-    name = "fresh_sqlite_url" if request.param == "sqlite" else "fresh_postgres_url"
-    return World(request.getfixturevalue(name)())
-
-
 def stored(tx: Tx, name: str) -> hooking.Stored:
     found = hooking.stored_for(tx, name)
     assert found is not None
@@ -121,6 +115,36 @@ def told(world: World, luck: random.Random, *, together: bool) -> list[Any]:
 def test_it_comes_to_the_same_as_one_by_one(worlds: Worlds, seed: int) -> None:
     at_once = told(worlds.fresh(), random.Random(seed), together=True)
     assert at_once == told(worlds.fresh(), random.Random(seed), together=False)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_names_that_no_database_can_keep_are_taken_in_as_they_can_be_kept(
+    on_either: World, together: bool
+) -> None:
+    """Whoever reports would repeat it for ever, and all that was reported with it."""
+    reporting(on_either)
+    odd = Inbound("m\0one", "\0ev\0a", "e\ud800", "hi", 0, also=("\0", "a\0b"))
+
+    async def script(world: World) -> None:
+        house(world)
+
+        def take_in(tx: Tx, message: Inbound) -> int:
+            by, now = stored(tx, "ann"), world.clock.now()
+            if not together:
+                return returns.take_in(tx, by.account, [message], now).received
+            (came_to,) = listening.take_in(tx, [Reported(by, (message,), now)])
+            assert isinstance(came_to, returns.TakenIn)
+            return came_to.received
+
+        again = odd._replace(provider_id="mone", chat="eva")
+        counts = [world.write(partial(take_in, message=one)) for one in (odd, odd, again)]
+        assert counts == [1, 0, 0]
+        (kept,) = world.read(lambda tx: tx.inbox.latest(limit=10))
+        assert (kept.provider_id, kept.chat, kept.sender) == ("mone", "eva", "e?")
+        talks = world.read(lambda tx: tx.conversations.list(limit=10))
+        assert [one.id for one in talks if one.chat == "eva"] == [kept.conversation_id]
+
+    on_either.play(script)
 
 
 def test_what_another_process_was_told_of_meanwhile_changes_nothing_here(

@@ -6,6 +6,9 @@ import pytest
 
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.model import Target
+from paceline.core.states import DeliveryState
+from paceline.engine import conversations
+from paceline.engine.calling_off import REASON
 from paceline.engine.commands import accounts, returns
 from paceline.engine.commands.returns import TakenIn
 from paceline.engine.ports import Inbound, Tx
@@ -85,6 +88,28 @@ def test_nobody_else_can_ask_for_it(world: World, who: str) -> None:
         answered(world)
         write(world, "stop", **{who: True})
         assert not world.read(lambda tx: tx.suppressions.covers(EVA))
+
+    world.play(script)
+
+
+def test_an_answer_that_waits_for_whoever_had_opted_out_elsewhere_is_called_off(
+    world: World,
+) -> None:
+    """They are suppressed already, and want to be written to again before anybody looks at it."""
+
+    async def script(world: World) -> None:
+        answered(world)
+        answered(world, "ben")
+        hear(world, "STOP", account="ben")
+        hear(world, "hi")
+        number = conversation(world).id
+        answer = world.write(
+            lambda tx: conversations.reply(tx, number, "hello", world.providers, world.clock.now())
+        )
+        hear(world, "stop")
+        hear(world, "START")
+        row = world.read(lambda tx: tx.deliveries.get(answer))
+        assert (row.state, row.reason) == (DeliveryState.CANCELLED, REASON)
 
     world.play(script)
 

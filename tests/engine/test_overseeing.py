@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.engine import alerts
 from paceline.engine.commands import accounts
@@ -27,7 +29,7 @@ def test_a_conversation_that_is_held_for_long_is_told_of_once_until_it_is_over(
 ) -> None:
     async def script(world: World) -> None:
         answered(world)
-        desk = Desk(world, Scripted(taking(world, 400)))
+        desk = Desk(world, Scripted(taking(world, 400)), give_up_us=9 * MINUTE)
         overseer = overseen(world, desk)
         hear(world, "hi")
         hear(world, "hello", chat=BEN)
@@ -116,36 +118,22 @@ def test_half_of_them_is_not_more_than_half(world: World) -> None:
     world.play(script)
 
 
-def test_more_than_ten_half_made_answers_at_a_start_are_told_of(world: World) -> None:
+@pytest.mark.parametrize(("count", "told"), [(11, ["turns.stale"]), (10, [])])
+def test_more_than_ten_half_made_answers_at_a_start_are_told_of(
+    world: World, count: int, told: list[str]
+) -> None:
     async def script(world: World) -> None:
         answered(world)
         one = Desk(world, Scripted(taking(world, 300)))
-        for number in range(10, 21):
-            hear(world, "hi", chat=f"+346000000{number}")
+        for number in range(count):
+            hear(world, "hi", chat=f"+3460000{number:04}")
         await world.wait(12 * SECOND)
         await one.kill()
         await world.wait(MINUTE)
         two = Desk(world, Scripted(), "two")
         await world.wait(SECOND)
-        assert open_alerts(world)["turns.stale"].text.startswith("more than 10 answers")
-        assert two.tally.stale_cleaned == 11
-        await two.stop()
-
-    world.play(script)
-
-
-def test_ten_are_not(world: World) -> None:
-    async def script(world: World) -> None:
-        answered(world)
-        one = Desk(world, Scripted(taking(world, 300)))
-        for number in range(10, 20):
-            hear(world, "hi", chat=f"+346000000{number}")
-        await world.wait(12 * SECOND)
-        await one.kill()
-        await world.wait(MINUTE)
-        two = Desk(world, Scripted(), "two")
-        await world.wait(SECOND)
-        assert open_alerts(world) == {}
+        assert list(open_alerts(world)) == told
+        assert two.tally.stale_cleaned == count
         await two.stop()
 
     world.play(script)

@@ -345,7 +345,7 @@ def test_a_bounce_that_comes_before_its_letter_is_settled_is_read_again(
 
 
 def test_a_letter_that_we_cannot_take_in_is_told_and_does_not_spin(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    calm: None, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
     real = watching.returns.take_in
@@ -360,7 +360,8 @@ def test_a_letter_that_we_cannot_take_in_is_told_and_does_not_spin(
     monkeypatch.setattr(watching.returns, "take_in", take_in)
 
     async def scene(provider: PostalProvider) -> None:
-        first, second = Reader(world, world.process()), Reader(world, world.process("two"))
+        processes = [world.process(name, poll_us=HOUR) for name in ("one", "two")]
+        first, second = (Reader(world, process) for process in processes)
         await world.wait(SECOND)
         provider.posts["ann"].put(letter(1), letter(2))
         await world.wait(MINUTE)

@@ -8,19 +8,10 @@ from sqlalchemy import make_url
 
 from paceline.engine.ports import Store
 from paceline.store.database import open_store
-from paceline.store.schema import METADATA
-from tests import postgres
+from tests import postgres, prepared
 from tests.store.scene import Scene, Ticker
 
 KINDS = ("sqlite", "postgresql")
-
-SWEEP = "; ".join(
-    [
-        *(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)),
-        """INSERT INTO settings (key, value) VALUES ('control', '{"stopped": null}')""",
-    ]
-)
-"""Forgets everything; quicker than another database, because these tables are small."""
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +40,7 @@ def postgres_scene(
     scene = Scene(store, url, "postgresql", Ticker())
     yield scene
     scene.close()
-    broom.execute(SWEEP)
+    broom.execute(prepared.SWEEP)
 
 
 @pytest.fixture

@@ -137,6 +137,7 @@ def _something_in(scene: Scene) -> None:
         talk = tx.conversations.hear(lane.account_id, "bob", T0)
         tx.inbox.put_into(number, talk.id)
         tx.turns.begin(talk.id, "one", 0, T0)
+        tx.conversations.change(talk.id, before_mute="taken")
 
 
 def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:
@@ -154,7 +155,7 @@ def test_nothing_that_is_theirs_names_them(scene: Scene) -> None:
         told = {"delivery": refused, "run": run_id, "verdict": "sent"}
         text = f"{MAIL} resolved"
         tx.events.add(EventKind.UNKNOWN_RESOLVED, text, at=T0, delivery_id=refused, data=told)
-        tx.muting.add([MAIL, PHONE], T0)
+        tx.muting.add([MAIL, PHONE], T0, None)
         for name in (f"true_{PHONE[1:]}@c.us_2", "bob's"):
             tx.receipts.keep(lane.account_id, name, T0, read=True)
         assert erasing.erase(tx, MAIL, T0 + 1).deliveries == 2

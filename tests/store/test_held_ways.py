@@ -22,9 +22,12 @@ def test_a_way_is_held_once_and_tried_by_one(scene: Scene) -> None:
         assert not tx.held_ways.put_off(held, T0 + 9), "somebody else was faster"
         tried = held._replace(tries=1, try_at=T0 + 5)
         assert tx.held_ways.find("help") == tried
-        assert tx.held_ways.release("help") == tried
+        assert tx.held_ways.release("help", T0 - 1) is None, "another one of that name"
+        assert tx.held_ways.release("help", T0) == tried
         assert tx.held_ways.release("help") is None
         assert not tx.held_ways.put_off(tried, T0 + 9), "it goes on"
+        assert tx.held_ways.hold("help", BROKE, T0 + 5, T0 + MINUTE)
+        assert not tx.held_ways.put_off(held, T0 + 9), "that was another one"
 
 
 def test_nothing_is_due_in_a_way_that_is_held(scene: Scene) -> None:

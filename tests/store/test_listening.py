@@ -180,6 +180,10 @@ def test_whom_a_campaign_waits_for(
         with scene.store.write() as tx:
             assert tx.listening.minded(names) == found, "of half a message they have got something"
             assert tx.listening.look([ann], [], names, []).minded == found
+            odd = [(ann, f"{target[:3]}\0{target[3:]}"), (ann, "\0")]
+            kept_as = frozenset(odd[:1] if found else ())
+            assert tx.listening.minded(odd) == tx.listening.look([ann], [], odd, []).minded
+            assert tx.listening.minded(odd) == kept_as
     scene.sql("UPDATE campaigns SET kind = 'direct'")
     with scene.store.read() as tx:
         assert tx.listening.minded(names) == frozenset(), "nobody waits for an answer to an answer"

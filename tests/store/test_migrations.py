@@ -12,6 +12,10 @@ from sqlalchemy import Engine, create_engine, text
 
 from paceline.core.errors import SchemaMismatch
 from paceline.core.events import EventKind
+from paceline.engine import muting
+from paceline.engine.commands import returns
+from paceline.engine.ports import Inbound
+from paceline.engine.ports.conversations import Conversation
 from paceline.engine.ports.steps import Advanced
 from paceline.store import migrate
 from paceline.store.database import open_store
@@ -222,3 +226,45 @@ def test_events_that_were_called_otherwise_are_on_the_list(fresh_url: Callable[[
         assert {event.kind for event in found} <= set(EventKind)
     store.close()
     engine.dispose()
+
+
+def test_whoever_was_muted_before_names_were_kept_together_is_answered_again_by_all(
+    fresh_url: Callable[[], str],
+) -> None:
+    """Another name of theirs was told since; and later nobody is muted by it any more."""
+    engine = create_engine(url := fresh_url())
+    with engine.begin() as connection:
+        command.upgrade(migrate.config(connection), "0001")
+        for statement in FIRST_ROWS[:2]:
+            connection.execute(text(statement))
+        command.upgrade(migrate.config(connection), "0012")
+        for statement in MUTED_ROWS:
+            connection.execute(text(statement))
+    store = open_store(url, clock=Ticker())
+
+    def hear(name: str, chat: str, *also: str) -> Conversation:
+        with store.write() as tx:
+            message = Inbound(name, chat, chat, "hi", 5, also=also)
+            returns.take_in(tx, tx.accounts.get(1), [message], 5)
+            found = tx.conversations.find(1, chat)
+            assert found is not None
+            return found
+
+    hidden = "123456789@lid"
+    talk = hear("m1", "+34600111222", hidden)
+    assert talk.mode == "muted"
+    with store.write() as tx:
+        assert tx.muting.of([hidden]) == {"+34600111222": talk.id, hidden: talk.id}
+        (again,) = muting.unmute_everywhere(tx, talk.id, 6)
+        assert (again.id, again.mode) == (talk.id, "auto"), "nobody knows any more who had it"
+    assert hear("m2", hidden).mode == "auto"
+    store.close()
+    engine.dispose()
+
+
+MUTED_ROWS = (
+    """INSERT INTO conversations (id, account_id, chat, mode, reason, heard_at, created_at)
+    VALUES (1, 1, '+34600111222', 'muted', 'muted by a person', 1, 1)""",
+    "INSERT INTO muted_people (address, at) VALUES ('+34600111222', 1)",
+)
+"""Somebody who is muted everywhere, in the schema 0012."""

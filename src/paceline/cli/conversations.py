@@ -196,7 +196,7 @@ def mute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -> 
             if everywhere:
                 changed = muting.mute_everywhere(tx, number, house.clock.now())
             else:
-                engine.mute(tx, number, house.clock.now())
+                muting.mute(tx, number, house.clock.now())
     if everywhere:
         count = output.plural(len(changed), "conversation", "conversations")
         output.say(f"{chat} is muted everywhere: {count} more, and those that begin later")
@@ -206,7 +206,7 @@ def mute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -> 
 
 @app.command()
 def unmute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -> None:
-    """Let it be answered again, also what came in meanwhile."""
+    """Give it back to whoever answered, also what came in meanwhile."""
     with existing(ctx) as house:
         with house.store.read() as tx:
             chat = _find(tx, number).chat
@@ -220,7 +220,8 @@ def unmute(ctx: typer.Context, number: Number, everywhere: Everywhere = False) -
         count = output.plural(len(changed), "conversation", "conversations")
         output.say(f"{chat} is not muted any more: {count}")
     else:
-        output.say(f"conversation {number} is not muted any more")
+        whose = "; a person has it, as before" if changed[0].mode == "human" else ""
+        output.say(f"conversation {number} is not muted any more{whose}")
         if still:
             output.say(f"elsewhere {chat} is; see: paceline conversations unmute --everywhere")
 

@@ -35,6 +35,11 @@ from paceline.core.webhooks import FROM_ENVIRONMENT, Webhook
 OPENAI_URL = "https://api.openai.com/v1"
 QUIET_US = 8 * SECOND
 MAX_WAIT_US = 65 * SECOND
+TIMEOUT_US = 60 * SECOND
+GIVE_UP_US = 4 * MINUTE
+"""Below the five minutes after which operators are told that a conversation is held for long."""
+LONGEST_TURN_US = 9 * MINUTE
+"""Below the ten minutes after which a turn counts as left, whatever its lease says."""
 MOST_RULES = 500
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -162,11 +167,19 @@ class Way:
     """What becomes of an answer when more is said while it is made: ``wait`` sends it and leaves
     the rest to the next one, ``redo`` makes another one to all of it."""
     retries: int = 2
-    timeout_us: int = 60 * SECOND
+    timeout_us: int = TIMEOUT_US
+    """How long each try may take."""
     history: int = 20
     """How many messages from before the responder is told."""
+    give_up_us: int = GIVE_UP_US
+    """How long all tries of a turn may take together, with the pauses between them."""
 
     def __post_init__(self) -> None:
+        if self.timeout_us > self.give_up_us:
+            longest = print_duration(self.timeout_us)
+            given = print_duration(self.give_up_us)
+            reason = f"{given} is shorter than timeout, which is {longest}"
+            raise InputError(reason, key="give_up_after")
         if self.quiet_us > self.max_wait_us:
             longest = print_duration(self.max_wait_us)
             reason = f"{print_duration(self.quiet_us)} is longer than max_wait, which is {longest}"
@@ -189,6 +202,7 @@ class Way:
         # Whoever writes one of the two means it, and not that it should not fit the other.
         values.setdefault("quiet_us", min(QUIET_US, values.get("max_wait_us", QUIET_US)))
         values.setdefault("max_wait_us", max(MAX_WAIT_US, values["quiet_us"]))
+        values.setdefault("give_up_us", max(GIVE_UP_US, values.get("timeout_us", TIMEOUT_US)))
         own = {key: raw[key] for key in KEYS[responder] if key in raw}
         return cls(name, HOWS[responder].from_mapping(name, own), **values)
 
@@ -197,7 +211,7 @@ class Way:
         written = _unlike_defaults(self, _FIELDS)
         if "quiet" in written or "max_wait" in written:
             written |= {"quiet": self.quiet_us, "max_wait": self.max_wait_us}
-        for key in ("quiet", "max_wait", "timeout"):
+        for key in ("quiet", "max_wait", "timeout", "give_up_after"):
             if key in written:
                 written[key] = print_duration(written[key])
         return {"responder": self.responder, **written, **self.how.to_mapping()}
@@ -339,6 +353,7 @@ COMMON: Mapping[str, Reader[Any]] = {
     "on_newer": readers.one_of("wait", "redo"),
     "retries": readers.whole(0, 10),
     "timeout": readers.duration(SECOND, 5 * MINUTE),
+    "give_up_after": readers.duration(SECOND, LONGEST_TURN_US),
     "history": readers.whole(0, 200),
 }
 """The keys of every way to answer."""
@@ -349,6 +364,7 @@ _FIELDS = {
     "on_newer": "on_newer",
     "retries": "retries",
     "timeout": "timeout_us",
+    "give_up_after": "give_up_us",
     "history": "history",
 }
 

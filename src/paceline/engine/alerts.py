@@ -290,11 +290,15 @@ def a_person_saw_to(tx: Tx, conversation_id: int, now: Instant) -> None:
 def responder_fails(tx: Tx, way: str, reason: str, now: Instant) -> None:
     """Nobody is answered any more who is to be answered in this way."""
     text = f"nobody is answered by {way}, and what they write waits: {reason}"
-    tx.alerts.put(NewAlert(f"{RESPONDER}:{way}", RESPONDER, text), now)
+    tx.alerts.put(NewAlert(responder_key(way), RESPONDER, text), now)
 
 
 def responder_works(tx: Tx, way: str, now: Instant) -> None:
-    tx.alerts.clear(now, keys=[f"{RESPONDER}:{way}"])
+    tx.alerts.clear(now, keys=[responder_key(way)])
+
+
+def responder_key(way: str) -> str:
+    return f"{RESPONDER}:{way}"
 
 
 def many_left_behind(tx: Tx, count: int, now: Instant) -> None:

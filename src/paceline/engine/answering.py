@@ -10,44 +10,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
-from paceline.core.durations import print_duration
 from paceline.core.errors import ConflictError, InputError, NotFoundError, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.turns import Patience
 from paceline.engine import alerts, conversations
+from paceline.engine.asking import LEASE_US, Answers, Asking
 from paceline.engine.conversations import Holder
 from paceline.engine.holding import Holding
 from paceline.engine.looking import Looker
 from paceline.engine.ports import Clock, Journal, Providers, Tx
-from paceline.engine.ports.answering import (
-    Answer,
-    Responder,
-    ResponderFailed,
-    ResponderRefused,
-)
+from paceline.engine.ports.answering import Answer
 from paceline.engine.ports.conversations import Replied, Turn
 from paceline.engine.questions import Question
 from paceline.engine.talk_tally import TalkTally
 
 LOOK_EVERY_US = SECOND // 2
-LEASE_US = 15 * SECOND
-RENEW_EVERY_US = 5 * SECOND
 STALE_US = 10 * MINUTE
-"""No lease reaches further than that: one that does was written by a clock that was wrong. Nor is
-anybody waited for who has not answered by then."""
+"""No lease reaches further than that: one that does was written by a clock that was wrong."""
 AT_ONCE = 20
 """Conversations that one process answers at a time."""
-LONGEST_PAUSE_US = MINUTE
-"""However long a responder asks to be left alone: somebody waits for an answer."""
 UNKNOWN_US = 5 * MINUTE
 """How long conversations wait for a process that knows how to answer them."""
-MOST_ATTEMPTS = 10
-"""How often the same is asked at most, by whichever process: every time may cost money."""
 TOGETHER = 50
 """Turns that are begun, or ended, at a time."""
 MANY_STALE = 10
@@ -55,16 +42,6 @@ REDONE_AT_MOST = 3
 """How often an answer is made anew because more came in: whoever never pauses is answered too."""
 
 log = structlog.get_logger("paceline.conversation")
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """How conversations are answered: whom to ask, how often, and what to tell him."""
-
-    responder: Responder
-    retries: int = 2
-    pause_us: int = 2 * SECOND
-    history: int = 20
 
 
 class Answerer(Looker):
@@ -90,6 +67,7 @@ class Answerer(Looker):
         self._at_once = at_once
         self._tally = tally or TalkTally()
         self._holding = Holding(journal, clock, self._tally)
+        self._asking = Asking(journal, clock, self._holding, self._hand_over)
         self._answering: dict[int, asyncio.Task[None]] = {}
         self._begun_us: int | None = None
         self._found: set[int] = set()
@@ -256,13 +234,14 @@ class Answerer(Looker):
         if way is None:
             await self._hand_over(question, f"there is no way to answer called {name!r} here")
             return False
-        redone = 0
+        redone, until_us = 0, self._asking.until_us(way)
         while True:
-            made = await self._made(question, way)
+            made = await self._asking.answer_to(question, way, until_us)
             if made is None:
                 return False
             patience = Patience.stored(question.account.answering)
-            if patience.on_newer == "redo" and redone < REDONE_AT_MOST:
+            in_time = redone < REDONE_AT_MOST and self._asking.has_time_for_another(way, until_us)
+            if patience.on_newer == "redo" and in_time:
                 newer = await self._journal.write(
                     partial(_newer, turn=question.turn, history=way.history),
                     talk=question.turn.conversation_id,
@@ -271,70 +250,6 @@ class Answerer(Looker):
                     question, redone = newer._replace(tries=question.tries), redone + 1
                     continue
             return await self._send(question, made)
-
-    async def _made(self, question: Question, way: Answers) -> Answer | None:
-        """The answer; None where there is none, and all that follows from that was done."""
-        left = way.retries
-        if question.turn.attempts > MOST_ATTEMPTS:
-            await self._hand_over(question, "nobody has come to an answer, however often asked")
-            return None
-        while True:
-            if self._holding.keeps(question):
-                await self._holding.let_wait(question)
-                return None
-            try:
-                found = await self._asked(question, way)
-            except ResponderRefused as error:
-                if error.everybody:
-                    await self._holding.hold_back(question, str(error))
-                    return None
-                await self._holding.works(question)
-                await self._hand_over(question, str(error))
-                return None
-            except ResponderFailed as error:
-                log.warning("no answer", turn=question.turn.id, error=str(error), retries_left=left)
-                if not left:
-                    await self._hand_over(question, str(error))
-                    return None
-                left -= 1
-                if not await self._pause(question, error.again_us or way.pause_us):
-                    return None
-            else:
-                if found is not None:
-                    await self._holding.works(question)
-                return found
-
-    async def _pause(self, question: Question, pause_us: int) -> bool:
-        """Leave the responder alone for a while, and hold the turn; whether it is still ours."""
-        until_at = self._clock.now() + min(pause_us, LONGEST_PAUSE_US)
-        while (left_us := until_at - self._clock.now()) > 0:
-            await self._clock.sleep(min(left_us, RENEW_EVERY_US))
-            if not await self._journal.write_together(_renewed, question.turn):
-                return False
-        return True
-
-    async def _asked(self, question: Question, way: Answers) -> Answer | None:
-        """Ask, and hold the turn meanwhile; None where it is not ours any more."""
-        asked = asyncio.create_task(way.responder.answer(question.burst))
-        until_us = self._clock.monotonic_us() + STALE_US
-        try:
-            while True:
-                rest = asyncio.create_task(self._clock.sleep(RENEW_EVERY_US))
-                try:
-                    await asyncio.wait({asked, rest}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    rest.cancel()
-                if asked.done():
-                    return asked.result()
-                if not await self._journal.write_together(_renewed, question.turn):
-                    return None
-                if self._clock.monotonic_us() >= until_us:
-                    # Responders are bounded in time themselves. This one hangs.
-                    raise ResponderFailed(f"no answer within {print_duration(STALE_US)}")
-        finally:
-            if not asked.done():
-                asked.cancel()
-                await asyncio.gather(asked, return_exceptions=True)
 
     async def _send(self, question: Question, made: Answer) -> bool:
         now = self._clock.now()
@@ -385,12 +300,6 @@ async def _each(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
         for failed in await asyncio.gather(*some, return_exceptions=True):
             if isinstance(failed, BaseException):
                 raise failed
-
-
-def _renewed(tx: Tx, turns: Sequence[Turn]) -> list[bool]:
-    """Thousands may be in the making, and each is renewed every few seconds."""
-    renewed = tx.listening.renew([(turn.id, turn.generation) for turn in turns], LEASE_US)
-    return [turn.id in renewed for turn in turns]
 
 
 def _newer(tx: Tx, turn: Turn, history: int) -> Question | None:

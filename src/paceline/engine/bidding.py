@@ -26,6 +26,8 @@ from paceline.core.outcome import OutcomeKind
 from paceline.core.states import CampaignState, DeliveryState, RunState
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands.accounts import find as find_account
+from paceline.engine.muted import REASON as MUTED
+from paceline.engine.muted import is_muted, was_skipped
 from paceline.engine.ports import (
     Account,
     Campaign,
@@ -72,6 +74,8 @@ class Bid(NamedTuple):
     """The number of what they wrote; None where they did something else."""
     answers: Delivery | None = None
     """What it says that it answers; None where it does not say."""
+    muted_as: frozenset[str] | None = None
+    """Those of the names that a mute goes by; None where all are."""
 
 
 class Rules(NamedTuple):
@@ -198,12 +202,11 @@ def _make(tx: Tx, campaign: Campaign, after: Reached, rules: Rules, bid: Bid, no
     if campaign.state is CampaignState.CANCELLED or not runs:
         return False
     (run,) = runs
-    earlier = tx.bids.find(run.id, after.position)
-    if earlier is not None:
-        if not _came_too_soon(tx, earlier, after.delivery_id):
-            return False
-        _withdraw(tx, earlier, TOO_SOON.format(after.step), now)
     before = tx.deliveries.get(after.delivery_id)
+    silent = _is_silent(tx, before, bid.names if bid.muted_as is None else bid.muted_as)
+    earlier = tx.bids.find(run.id, after.position)
+    if earlier is not None and not _gives_way(tx, earlier, after, now, silent=silent):
+        return False
     number = tx.deliveries.add_one(
         NewDelivery(
             run_id=run.id,
@@ -213,7 +216,7 @@ def _make(tx: Tx, campaign: Campaign, after: Reached, rules: Rules, bid: Bid, no
             fields=before.fields,
             contact_id=before.contact_id,
             scheduled_at=now,
-            due_at=now if _was_got(before) else None,
+            due_at=now if _was_got(before) and not silent else None,
             expires_at=None if rules.expire_us is None else bid.at + rules.expire_us,
             action=rules.action,
             # Whoever accepts an invitation has not written, and is not waiting for an answer.
@@ -226,8 +229,31 @@ def _make(tx: Tx, campaign: Campaign, after: Reached, rules: Rules, bid: Bid, no
         ),
         now,
     )
+    if silent:
+        # It is there, so that everybody can see why nothing follows; they may bid it again.
+        tx.deliveries.move(number, "skip", at=now, reason=MUTED)
+        log.info("follow-up is skipped", run=run.id, delivery=number, why=MUTED)
+        return False
     reopen(tx, run, now)
     log.info("follow-up is bidden", run=run.id, delivery=number, after=before.id)
+    return True
+
+
+def _is_silent(tx: Tx, before: Delivery, names: Iterable[str] = ()) -> bool:
+    """Whether nobody answers whoever got this."""
+    account_id = before.account_id
+    return account_id is not None and is_muted(tx, account_id, {before.target, *names})
+
+
+def _gives_way(tx: Tx, earlier: int, after: Reached, now: Instant, *, silent: bool) -> bool:
+    """Whether the follow-up of this place is none that counts, and another one may be made."""
+    if was_skipped(tx.deliveries.get(earlier)):
+        if not silent:
+            tx.bids.give_back(earlier)
+        return not silent
+    if not _came_too_soon(tx, earlier, after.delivery_id):
+        return False
+    _withdraw(tx, earlier, TOO_SOON.format(after.step), now)
     return True
 
 
@@ -268,6 +294,8 @@ def _settle(tx: Tx, one: Doubtful, now: Instant) -> None:
         _withdraw(tx, one.delivery_id, why, now)
     elif _came_too_soon(tx, one.delivery_id, one.before_id):
         _withdraw(tx, one.delivery_id, TOO_SOON.format(one.step - 1), now)
+    elif _is_silent(tx, tx.deliveries.get(one.before_id)):
+        tx.deliveries.move(one.delivery_id, "skip", at=now, reason=MUTED)
     else:
         tx.deliveries.move(one.delivery_id, "release", at=now)
 

@@ -6,11 +6,14 @@ the transaction that leaves the turn no way to make another: whoever crashes bef
 nothing, and whoever takes the turn over after it finds the answer on its way.
 
 Whoever changes a conversation holds people first where it writes to any, then the account's lane,
-then the conversation: all do so in this order, and nobody waits for somebody who waits for him.
+then the conversation, then its turn: all do so in this order, and nobody waits for somebody who
+waits for him. Between lanes and conversations whoever hears of a message passes those who change
+whom nobody answers, or how an account is answered (``tx.listening.hold_off``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import structlog
@@ -43,25 +46,30 @@ def hear(
     received_id: int,
     at: Instant,
     *,
+    names: Collection[str] = (),
     answered: bool = True,
-) -> None:
+) -> Conversation | None:
     """Somebody has written: it waits for its turn, which begins once they have paused. Where it is
-    not to be ``answered``, nothing that waits is, and nothing that is being made is sent.
+    not to be ``answered``, nothing that waits is, and nothing that is being made is sent. By all
+    their ``names`` it is known whether nobody is to answer them anywhere. Where it was said, as
+    that stood before; None where that is no conversation.
 
     What is said in groups is nobody's conversation; what no person wrote is not answered, or two
     machines would never stop.
     """
     if not is_theirs(message):
-        return
-    conversation = tx.conversations.hear(account.id, message.chat, at)
+        return None
+    conversation = tx.conversations.hear(account.id, message.chat, at, names)
     tx.inbox.put_into(received_id, conversation.id)
     if not answered:
         _leave_unanswered(tx, conversation, at)
-        return
-    waiting = heard_in(conversation, account, at)
+        return conversation
+    # How it is answered may have been changed since it was read, but not from here on.
+    waiting = heard_in(conversation, tx.accounts.get(account.id), at)
     if waiting != conversation:
         times = {name: getattr(waiting, name) for name in ("first_at", "last_at", "due_at")}
         tx.conversations.change(conversation.id, **times)
+    return conversation
 
 
 def is_theirs(message: Inbound) -> bool:
@@ -101,7 +109,7 @@ def typing(tx: Tx, account: Account, chat: str, at: Instant) -> None:
     held = tx.conversations.hold(found.id)
     if held.first_at is not None:
         last_at = max(held.last_at or at, at)
-        due_at = _due_at(account, held.first_at, last_at)
+        due_at = _due_at(tx.accounts.get(account.id), held.first_at, last_at)
         tx.conversations.change(held.id, last_at=last_at, due_at=due_at)
 
 
@@ -135,6 +143,10 @@ def take_over(tx: Tx, turn: Turn, by: Holder, at: Instant, longest_us: int) -> Q
     """Go on with a turn that its owner has left; nothing was said in it yet. One that is not to be
     answered any more ends here."""
     conversation = tx.conversations.hold(turn.conversation_id)
+    if turn.lease_until_at is not None and turn.lease_until_at > tx.now + longest_us:
+        # A clock was set back. Whoever lives renews it before it is over, and nobody else does.
+        tx.turns.renew(turn, by.lease_us)
+        return None
     ours = tx.turns.take_over(turn, by.name, by.lease_us, at, longest_us)
     if ours is None:
         return None
@@ -193,20 +205,19 @@ def put_back(
     turn is not ours any more."""
     ours = tx.turns.move(question.turn, "discard", at, reason=reason)
     if ours:
-        _wait_again(tx, question.account, conversation, question.turn, at)
+        _wait_again(tx, conversation, question.turn)
     return ours
 
 
-def _wait_again(
-    tx: Tx, account: Account, conversation: Conversation, turn: Turn, at: Instant
-) -> None:
+def _wait_again(tx: Tx, conversation: Conversation, turn: Turn) -> None:
     taken = tx.turns.taken(turn.id)
     tx.turns.give_back(turn)
     if conversation.mode == "muted" or not taken:
         return
     first_at = min(one.received_at for one in taken)
     last_at = conversation.last_at or max(one.received_at for one in taken)
-    due_at = _due_at(account, first_at, last_at)
+    # As it is answered now: the turn may have begun long ago.
+    due_at = _due_at(tx.accounts.get(conversation.account_id), first_at, last_at)
     tx.conversations.change(conversation.id, first_at=first_at, last_at=last_at, due_at=due_at)
 
 
@@ -263,6 +274,23 @@ def mute(tx: Tx, conversation_id: int, at: Instant) -> Turn | None:
     return _switch(tx, conversation_id, "muted", "muted by a person", at)
 
 
+def unmute(tx: Tx, conversation_id: int, at: Instant) -> Conversation:
+    """Whoever had it has it again: a person, with what came in meanwhile; or whoever was set up to
+    answer, who answers that."""
+    conversation = tx.conversations.hold(conversation_id)
+    if conversation.mode != "muted":
+        raise ConflictError(f"conversation {conversation_id} is not muted")
+    reason = conversation.before_mute
+    if reason is None:
+        return hand_back(tx, conversation_id, at)
+    account = tx.accounts.get(conversation.account_id)
+    tx.conversations.change(conversation.id, mode="human", reason=reason)
+    _let_wait(tx, account, conversation)
+    if reason != TAKEN:
+        alerts.needs_a_person(tx, account, conversation.id, reason, at)
+    return tx.conversations.hold(conversation_id)
+
+
 def hand_back(tx: Tx, conversation_id: int, at: Instant) -> Conversation:
     """Whoever was set up to answer does so again, also what waits."""
     conversation = tx.conversations.hold(conversation_id)
@@ -281,6 +309,10 @@ def _let_unanswered_wait(tx: Tx, account: Account, conversation: Conversation) -
     for last in tx.turns.of_conversation(conversation.id, 1):
         if _is_unanswered(tx, last):
             tx.turns.give_back(last)
+    _let_wait(tx, account, conversation)
+
+
+def _let_wait(tx: Tx, account: Account, conversation: Conversation) -> None:
     waiting = tx.inbox.waiting(conversation.id)
     if waiting:
         came = [one.received_at for one in waiting]  # what came first may be written down last
@@ -301,13 +333,13 @@ def _switch(tx: Tx, conversation_id: int, mode: Mode, reason: str, at: Instant) 
     conversation = tx.conversations.hold(conversation_id)
     if conversation.mode == mode:
         raise ConflictError(f"conversation {conversation_id} is {_IS[mode]} already")
-    account = tx.accounts.get(conversation.account_id)
     changed = conversation._replace(mode=mode)
-    tx.conversations.change(conversation.id, mode=mode, reason=reason)
+    had = conversation.reason if (conversation.mode, mode) == ("human", "muted") else None
+    tx.conversations.change(conversation.id, mode=mode, reason=reason, before_mute=had)
     alerts.a_person_saw_to(tx, conversation.id, at)
     for turn in tx.turns.active(conversation.id):
         if tx.turns.move(turn, "discard", at, reason=reason):
-            _wait_again(tx, account, changed, turn, at)
+            _wait_again(tx, changed, turn)
             return turn
     return None
 
@@ -340,6 +372,9 @@ def reply(tx: Tx, conversation_id: int, text: str, providers: Providers, at: Ins
     if known.mode == "human":
         # Whoever answers has taken it, for whatever reason it came to people.
         tx.conversations.change(conversation_id, reason=TAKEN)
+    elif known.before_mute is not None:
+        # The same once it is not muted any more.
+        tx.conversations.change(conversation_id, before_mute=TAKEN)
     turn = tx.turns.begin(conversation_id, PERSON, None, at)
     delivery_id = send_answer(tx, account, known, text, providers, at, of=turn)
     if turn is not None:

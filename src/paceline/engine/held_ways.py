@@ -68,16 +68,43 @@ def try_with(
     if not tx.held_ways.put_off(held, at + pause_us):
         return None
     question = conversations.begin(tx, conversation_id, by.name, by.lease_us, at, by.history)
-    return None if question is None else question._replace(tries=True)
+    if question is None or way_of(question.account) != held.way:
+        return question  # it is answered in another way by now
+    return question._replace(tries=held)
 
 
 def release(tx: Tx, way: str, at: Instant) -> HeldWay | None:
-    """It works again, or somebody has seen to it: all that waits is answered. What it was held
-    for; None if it was not."""
+    """Somebody has seen to it: all that waits is answered. What it was held for; None if it was
+    not."""
     # The way before its alert, as whoever holds it does it.
     released = tx.held_ways.release(way)
     alerts.responder_works(tx, way, at)
     return released
+
+
+def works(tx: Tx, tried: HeldWay, at: Instant) -> HeldWay | None:
+    """It answers again, as a try has found out: the same, unless it has been let go of since. One
+    that was held anew is another matter: whoever did that has asked later than this try."""
+    released = tx.held_ways.release(tried.way, tried.since_at)
+    if released is not None:
+        alerts.responder_works(tx, tried.way, at)
+    return released
+
+
+def tidy(tx: Tx, at: Instant) -> None:
+    """Let go of ways in which no account is answered any more, and end alerts of ways that are not
+    held: none would be tried, so nobody would ever find out that they work."""
+    # Alerts first: whoever raises one has held its way in the same transaction.
+    told = [one for one in tx.alerts.list() if one.kind == alerts.RESPONDER]
+    used = {way_of(account) for account in tx.accounts.list()}
+    held = {one.way: one for one in tx.held_ways.list()}
+    for way in sorted(held.keys() - used):
+        works(tx, held[way], at)
+    keys = {alerts.responder_key(way) for way in held}
+    for one in told:
+        if one.key not in keys:
+            # Unless it was raised again this very moment.
+            tx.alerts.clear(at, keys=[one.key], quiet_since_at=one.last_at)
 
 
 def give_up(tx: Tx, held: HeldWay, conversation_id: int, by: Holder, at: Instant) -> bool:

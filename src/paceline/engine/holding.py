@@ -87,12 +87,13 @@ class Holding:
 
     async def works(self, question: Question) -> None:
         """Whoever is behind this way answers, or at least not nobody."""
-        if not question.tries:
+        tried = question.tries
+        if tried is None:
             return
-        way, now = held_ways.way_of(question.account), self._clock.now()
-        self._held -= {way}
-        if await self._journal.write(partial(held_ways.release, way=way, at=now), alone=True):
-            log.info("goes on", way=way)
+        work = partial(held_ways.works, tried=tried, at=self._clock.now())
+        if await self._journal.write(work, alone=True):
+            self._held -= {tried.way}
+            log.info("goes on", way=tried.way)
 
 
 def _look(

@@ -15,9 +15,11 @@ from paceline.core.address import canonical
 from paceline.core.instants import Instant
 from paceline.core.opting_out import OptOut
 from paceline.engine import conversations
+from paceline.engine.callers import muted_as
 from paceline.engine.commands import returns
 from paceline.engine.commands.hooking import Stored, place_of
 from paceline.engine.commands.returns import TakenIn
+from paceline.engine.muted import learn
 from paceline.engine.people import ERASURE_KEY, hashed
 from paceline.engine.ports import Account, Inbound, News, Tx
 from paceline.engine.ports.conversations import Conversation
@@ -107,6 +109,7 @@ def _hear(tx: Tx, reports: Sequence[tuple[Account, Reported]], looked: Looked) -
                 theirs = conversations.is_theirs(message)
                 new.append(_New(place, account, message, report.at, theirs))
     held = _held(tx, new, looked.held)
+    _learn(tx, new, held)
     heard = [
         Heard(one.account.id, one.message, one.at, held[one.chat].id if one.theirs else None)
         for one in new
@@ -128,10 +131,23 @@ def _held(
 ) -> Mapping[Chat, Conversation]:
     """The conversations of all who have written, some of them for the first time."""
     begun: dict[Chat, Instant] = {}
+    names: dict[Chat, set[str]] = {}
     for one in new:
         if one.theirs and one.chat not in known:
             begun.setdefault(one.chat, one.at)
-    return {**known, **tx.listening.open(begun)} if begun else known
+            names.setdefault(one.chat, set()).update(muted_as(one.account, one.message))
+    return {**known, **tx.listening.open(begun, names)} if begun else known
+
+
+def _learn(tx: Tx, new: Sequence[_New], held: Mapping[Chat, Conversation]) -> None:
+    """What else those are called whom nobody answers; mostly there are none."""
+    names: dict[int, set[str]] = {}
+    for one in new:
+        if one.theirs and held[one.chat].mode == "muted":
+            theirs = muted_as(one.account, one.message)
+            names.setdefault(held[one.chat].id, set()).update(theirs)
+    if names:
+        learn(tx, names, max(one.at for one in new))
 
 
 def _changed(heard: Sequence[_New], held: Mapping[Chat, Conversation]) -> dict[Chat, Conversation]:

@@ -18,7 +18,7 @@ from paceline.engine.callers import names_of
 from paceline.engine.calling_off import REASON, call_off
 from paceline.engine.confirming import Confirming
 from paceline.engine.people import known_as
-from paceline.engine.ports import Account, Inbound, News, Tx
+from paceline.engine.ports import Account, Delivery, Inbound, News, Tx
 from paceline.engine.unsubscribing import SOURCE as UNSUBSCRIBED
 
 SOURCE = "opt-out"
@@ -46,19 +46,29 @@ def obey(tx: Tx, account: Account, one: News, words: OptOut, at: Instant) -> Non
     if wish_of(one, words) == "start":
         if _wrote_stop_since(tx, one, words):
             return
-        for address in sorted(theirs):
-            _let_be_written_to(tx, account, address, at)
+        told = [_let_be_written_to(tx, account, address, at) for address in sorted(theirs)]
+        # Not heard of yet, it would not be true any more.
+        untrue = [tx.deliveries.get(number) for number in told if number is not None]
+        call_off(tx, untrue, at, "asked to be written to again")
         return
     new = [
         address for address in sorted(theirs) if tx.suppressions.add(address, REASON, SOURCE, at)
     ]
+    # Also for who was suppressed before: an answer may have been made since, and would be missed by
+    # nobody as long as they are; but what confirms their wish is none.
+    waiting = [row for address in sorted(theirs) for row in _waiting_for(tx, address)]
+    called_off = call_off(tx, waiting, at)
     if not new:
         return
-    called_off = sum(call_off(tx, tx.waiting.of_target(address), at) for address in new)
     if isinstance(words, Confirming) and known_as(tx, canonical(one.chat)) in new:
         words.after_message(tx, account, one, at)
     _tell(tx, EventKind.RECIPIENT_OPTED_OUT, account, at, "asked not to be written to any more")
     log.info("opted out", account=account.name, called_off=called_off)
+
+
+def _waiting_for(tx: Tx, address: str) -> list[Delivery]:
+    passes = tx.suppressions.confirmation_of(address)
+    return [row for row in tx.waiting.of_target(address) if row.id != passes]
 
 
 def _wrote_stop_since(tx: Tx, one: Inbound, words: OptOut) -> bool:
@@ -76,17 +86,16 @@ def has_opted_out(tx: Tx, chat: str) -> bool:
     return entry is not None and entry.source in (SOURCE, UNSUBSCRIBED)
 
 
-def _let_be_written_to(tx: Tx, account: Account, address: str, at: Instant) -> None:
+def _let_be_written_to(tx: Tx, account: Account, address: str, at: Instant) -> int | None:
+    """The delivery that confirms the opposite to them, where there is one."""
     entry = tx.suppressions.find(address)
     if entry is None or entry.source not in (SOURCE, UNSUBSCRIBED):
-        return
+        return None
     confirmation_id = tx.suppressions.confirmation_of(address)
     tx.suppressions.remove(address)
-    if confirmation_id is not None:
-        # Not heard of yet, it would not be true any more.
-        call_off(tx, [tx.deliveries.get(confirmation_id)], at, "asked to be written to again")
     _tell(tx, EventKind.RECIPIENT_OPTED_IN, account, at, "asked to be written to again")
     log.info("opted in again", account=account.name)
+    return confirmation_id
 
 
 def _tell(tx: Tx, kind: EventKind, account: Account, at: Instant, what: str) -> None:

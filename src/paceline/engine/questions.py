@@ -10,6 +10,7 @@ from paceline.engine.conversation_view import Runs, words_of
 from paceline.engine.ports import Account, Tx
 from paceline.engine.ports.answering import Burst, Said
 from paceline.engine.ports.conversations import Conversation, Turn
+from paceline.engine.ports.held_ways import HeldWay
 from paceline.engine.ports.inbox import Received
 from paceline.engine.ports.questions import Matter
 
@@ -23,8 +24,8 @@ class Question(NamedTuple):
     account: Account
     chat: str
     burst: Burst
-    tries: bool = False
-    """Whether it is asked to find out if a way that is held answers again."""
+    tries: HeldWay | None = None
+    """What is held, where it is asked to find out if that answers again."""
 
 
 def begun(

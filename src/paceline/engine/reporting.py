@@ -164,7 +164,9 @@ class ReportDesk:
         messages = listening.messages_in(news, self._words)
         if messages is not None:
             reported = listening.Reported(admitted.by, messages, now)
-            taken = await self._journal.write_together(listening.take_in, reported)
+            taken = await self._journal.write_together(
+                listening.take_in, reported, holds="conversations"
+            )
             if taken != "by itself":
                 return None if taken == "changed" else (False, taken)
         receipts = [one for one in news if isinstance(one, Receipt)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, bindparam, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Select, bindparam, literal_column, select, text, update
 
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.bids import Doubtful, Reached
 from paceline.store.base import Subject
 from paceline.store.prepared import Prepared
 from paceline.store.rows import spelled
-from paceline.store.schema import FOLLOWING, IN_FLIGHT, PARTLY, campaigns, deliveries, runs
+from paceline.store.schema import FOLLOWING, IN_FLIGHT, PARTLY, campaigns, deliveries, inbound, runs
 
 LATEST = 50
 """Messages that are looked at, of those that one person was ever sent from one account."""
@@ -19,6 +20,10 @@ LATEST = 50
 _WAITS = FOLLOWING.replace("state", "deliveries.state").replace("step", "deliveries.step")
 _UNSETTLED = ("planned", "ready", "sending", "unknown")
 """States of a message of which nobody can say yet whether somebody got it."""
+
+# Each as its index has it.
+_WAITING = "deliveries.state IN ('planned', 'ready') AND deliveries.scheduled_at >= 0"
+_EVER_SENT = "deliveries.sent_at IS NOT NULL"
 
 
 def _reached(which: str) -> Select[Any]:
@@ -118,6 +123,35 @@ class Bids(Subject):
         begun = _BEGUN.run(self._context, **wanted).fetchall()
         found = {row[0]: row for row in (*under_way, *begun, *reversed(sent))}
         return [Reached(*row)._replace(state=DeliveryState(row[5])) for row in found.values()]
+
+    def writers(self, targets: Collection[str]) -> list[int]:
+        theirs = (deliveries.c.target.in_(sorted(targets)), deliveries.c.account_id.is_not(None))
+        from_them = select(deliveries.c.account_id).where(*theirs)
+        # Those that wait first: whatever is sent in between is found by one of them at least.
+        found: set[int] = set()
+        for which in (_WAITING, IN_FLIGHT, _EVER_SENT, PARTLY):
+            found.update(self._connection.execute(from_them.where(text(which))).scalars())
+        return sorted(found)
+
+    def bidden_in(
+        self, conversation_ids: Collection[int], received_id: int | None = None
+    ) -> list[int]:
+        said: list[ColumnElement[bool]] = [inbound.c.conversation_id.in_(sorted(conversation_ids))]
+        if received_id is not None:
+            said.append(inbound.c.id == received_id)
+        statement = (
+            select(deliveries.c.id)
+            .join_from(deliveries, inbound, inbound.c.id == deliveries.c.bidden_by)
+            .where(deliveries.c.run_id == bindparam("run_id"), text(_WAITS), *said)
+        )
+        # Run by run: then it follows the index of what waits for what was before it.
+        under_way = runs.c.state.in_([spelled(RunState.RUNNING), spelled(RunState.PAUSED)])
+        of_them = select(runs.c.id).where(text("runs.follow_ups"), under_way)
+        return [
+            number
+            for run_id in self._connection.execute(of_them).scalars().all()
+            for number in self._connection.execute(statement, {"run_id": run_id}).scalars()
+        ]
 
     def find(self, run_id: int, position: int) -> int | None:
         row = _BIDDEN.run(self._context, run_id=run_id, position=position).fetchone()

@@ -48,6 +48,7 @@ MENTIONS: tuple[tuple[Table, str], ...] = (
     (alerts, "reasons"),
     (alerts, "text"),
     (campaigns, "reason"),
+    (conversations, "before_mute"),
     (conversations, "reason"),
     (events, "data"),
     (events, "text"),

@@ -68,14 +68,17 @@ class HeldWays(Subject):
         # Whoever was faster has counted it; whoever was held anew counts from the beginning.
         statement = change(held_ways).where(
             held_ways.c.way == held.way,
+            held_ways.c.since_at == held.since_at,
             held_ways.c.tries == held.tries,
             held_ways.c.try_at == held.try_at,
         )
         found = self._connection.execute(statement.values(tries=held.tries + 1, try_at=try_at))
         return bool(found.rowcount)
 
-    def release(self, way: str) -> HeldWay | None:
+    def release(self, way: str, since_at: Instant | None = None) -> HeldWay | None:
         statement = delete(held_ways).where(held_ways.c.way == storable(way))
+        if since_at is not None:
+            statement = statement.where(held_ways.c.since_at == since_at)
         row = self._connection.execute(statement.returning(*held_ways.c)).first()
         return None if row is None else HeldWay(*row)
 

@@ -14,6 +14,7 @@ from sqlalchemy import Text, bindparam, cast, literal, or_, select, update
 
 from paceline.core.enclosures import MOST_FILES
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.engine.ports.inbox import Received, Watch
 from paceline.engine.ports.webhooks import Inbound
 from paceline.store import rows
@@ -42,7 +43,8 @@ class Inbox(Subject):
         _PUT_INTO.run(self._context, received_id=received_id, conversation=conversation_id)
 
     def has(self, account_id: int, provider_id: str) -> bool:
-        named = (inbound.c.account_id == account_id, inbound.c.provider_id == storable(provider_id))
+        name = keepable_name(provider_id)
+        named = (inbound.c.account_id == account_id, inbound.c.provider_id == name)
         return self._connection.execute(select(inbound.c.id).where(*named)).first() is not None
 
     def waiting(self, conversation_id: int) -> list_of[Received]:
@@ -55,7 +57,7 @@ class Inbox(Subject):
         return [rows.received(row) for row in found.fetchall()]
 
     def written_since(self, senders: Set[str], at: Instant) -> list_of[Received]:
-        theirs = inbound.c.sender.in_(sorted(storable(name) for name in senders))
+        theirs = inbound.c.sender.in_(sorted(keepable_name(name) for name in senders))
         said = (inbound.c.conversation_id.is_not(None), inbound.c.at > at)
         statement = select(*inbound.c).where(theirs, *said).order_by(inbound.c.at, inbound.c.id)
         return [rows.received(row) for row in self._connection.execute(statement)]
@@ -115,9 +117,9 @@ def values_of(
     """A message as it is stored, by column."""
     return {
         "account_id": account_id,
-        "provider_id": storable(message.provider_id),
-        "chat": storable(message.chat),
-        "sender": storable(message.sender),
+        "provider_id": keepable_name(message.provider_id),
+        "chat": keepable_name(message.chat),
+        "sender": keepable_name(message.sender),
         "subject": storable(message.subject),
         "text": storable(message.text, LONGEST_MESSAGE),
         "files": _written(message),

@@ -12,20 +12,26 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sqlalchemy import bindparam, select
+
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.states import TurnState
 from paceline.engine.ports.conversations import Conversation
 from paceline.engine.ports.listening import Chat, Heard, Looked, Named, Waiting
 from paceline.store import rows
 from paceline.store.accounts import SEVERAL as ACCOUNTS
-from paceline.store.base import BY_KEY, Context, Cursor, Subject, array, columns, storable
+from paceline.store.base import BY_KEY, Context, Cursor, Subject, array, columns, dump
 from paceline.store.bulk import Bulk
 from paceline.store.inbox import values_of
-from paceline.store.prepared import listed, worded
+from paceline.store.locks import Lock
+from paceline.store.muting import HEARS, hears
+from paceline.store.prepared import Prepared, among, listed, worded
 from paceline.store.schema import IN_FLIGHT, PARTLY, conversations, inbound
 from paceline.store.settings import SEVERAL as SETTINGS
 
 Row = tuple[Any, ...]
+NO_NAMES: Mapping[Chat, Collection[str]] = {}
 
 _MESSAGE = {
     column.name: str(column.type).lower()
@@ -37,18 +43,25 @@ _NAMES = ", ".join(f'"{name}"' for name in _MESSAGE)
 _CONVERSATION = ", ".join(f"c.{column.name}" for column in conversations.c)
 _COLUMNS = ", ".join(column.name for column in conversations.c)
 _HOLDING = "FOR NO KEY UPDATE OF c"
+_EACH = {
+    "pg": "SELECT json_array_elements_text(w.4::json)",
+    "sqlite": "SELECT value FROM json_each(w.4)",
+}
 
 
 class _Spelled:
     """A statement over rows of values, as each of the databases wants it. In its text ``{rows}``
-    are the rows, and ``w.1`` is the first column of them."""
+    are the rows, ``w.1`` is the first column of them, and ``{each}`` selects what is listed in the
+    fourth."""
 
     def __init__(self, text: str, *types: str) -> None:
         arrays = ", ".join(f"%s::{kind}[]" for kind in types)
+        lists = {name: text.replace("{each}", spelled) for name, spelled in _EACH.items()}
         names = ", ".join(f"c{number}" for number in range(1, len(types) + 1))
         unnested = f"unnest({arrays}) AS w ({names})"
-        self.on_postgresql = text.replace("w.", "w.c").replace("{rows}", unnested)
-        valued = text.replace("w.", "w.column").replace("{rows}", "(VALUES {values}) AS w")
+        self.on_postgresql = lists["pg"].replace("w.", "w.c").replace("{rows}", unnested)
+        valued = lists["sqlite"].replace("w.", "w.column")
+        valued = valued.replace("{rows}", "(VALUES {values}) AS w")
         # Whoever writes there is alone, and needs to hold nothing.
         self._on_sqlite = Bulk(valued.replace(_HOLDING, ""), len(types))
 
@@ -70,7 +83,7 @@ class _Spelled:
 
     def _ask(self, context: Context, values: Sequence[Row]) -> Cursor:
         arrays = columns(list(values))
-        return context.cursor().execute(self.on_postgresql, arrays, prepare=True)
+        return context.ask(self.on_postgresql, arrays)
 
 
 # The numbers of messages follow the order in which they are listed. "WHERE true" tells SQLite's
@@ -96,15 +109,20 @@ ON c.account_id = w.1 AND c.chat = w.2 ORDER BY c.id {_HOLDING}
 """,
     *("bigint", "text"),
 )
+# Mostly nobody is muted, and then nothing is looked up.
 _OPEN = _Spelled(
     f"""
 INSERT INTO conversations (account_id, chat, mode, reason, heard_at, created_at)
-SELECT w.1, w.2, CASE WHEN EXISTS (SELECT 1 FROM muted_people WHERE address = w.2)
+SELECT w.1, w.2, CASE WHEN EXISTS (SELECT 1 FROM muted_people)
+AND (EXISTS (SELECT 1 FROM muted_people WHERE address = w.2 OR address IN ({{each}}))
+    OR EXISTS (SELECT 1 FROM addresses AS a JOIN addresses AS b ON b.contact_id = a.contact_id
+        JOIN muted_people AS m ON m.address = b.address
+        WHERE a.address = w.2 OR a.address IN ({{each}})))
 THEN 'muted' ELSE 'auto' END, '', w.3, w.3 FROM {{rows}} WHERE true ORDER BY 1, 2
 ON CONFLICT (account_id, chat) DO UPDATE SET heard_at = conversations.heard_at
 RETURNING {_COLUMNS}
 """,
-    *("bigint", "text", "bigint"),
+    *("bigint", "text", "bigint", "text"),
 )
 _WAIT = _Spelled(
     """
@@ -114,6 +132,16 @@ FROM {rows} WHERE id = w.1
     *("bigint",) * 5,
 )
 
+_NEXT_WAITING = Prepared(
+    lambda on_postgresql: (
+        select(*conversations.c)
+        .where(among(conversations.c.account_id, "accounts", on_postgresql=on_postgresql))
+        .where(conversations.c.id > bindparam("after"), conversations.c.first_at.is_not(None))
+        .order_by(conversations.c.id)
+        .limit(bindparam("most"))
+        .with_for_update()
+    )
+)
 _RENEW = _Spelled(
     f"""
 UPDATE turns SET lease_until_at = w.3 FROM {{rows}}
@@ -155,7 +183,8 @@ UNION ALL SELECT 'known', NULL, account_id, name{_BLANK} FROM known
 UNION ALL SELECT 'minded', NULL, account_id, name{_BLANK} FROM minded
 """
 _SETTINGS = f"""
-SELECT key, value FROM settings WHERE key = ANY (%s::text[]) UNION ALL SELECT NULL, {BY_KEY}
+SELECT key, value FROM settings WHERE key = ANY (%s::text[])
+UNION ALL SELECT NULL, concat({HEARS}, {BY_KEY})
 """
 _TAKE = f"WITH waiting AS ({_WAIT.on_postgresql}) {_ADD.on_postgresql}"
 
@@ -178,8 +207,8 @@ class Listening(Subject):
         chats: Collection[Chat] = (),
     ) -> Looked:
         context = self._context
-        stored = {one: (one[0], storable(one[1])) for one in messages}
-        wanted = {chat: (chat[0], storable(chat[1])) for chat in chats}
+        stored = {one: (one[0], keepable_name(one[1])) for one in messages}
+        wanted = {chat: (chat[0], keepable_name(chat[1])) for chat in chats}
         with context.pipelined():
             settings = self._settings(keys, by_key=bool(wanted))
             accounts = ACCOUNTS.run(context, wanted=listed(context, account_ids))
@@ -198,7 +227,7 @@ class Listening(Subject):
         wanted = worded(self._context, keys)
         if not (by_key and self._context.postgresql):
             return SETTINGS.run(self._context, wanted=wanted)
-        return self._context.cursor().execute(_SETTINGS, (wanted,), prepare=True)
+        return self._context.ask(_SETTINGS, (wanted,))
 
     def _meet(
         self, chats: Sequence[Chat], messages: Sequence[Named], names: Collection[Chat]
@@ -213,9 +242,9 @@ class Listening(Subject):
         asked = (
             *_pair(chats),
             *_pair(messages),
-            *[worded(context, {storable(name) for _, name in names})] * len(_MINDED_BY),
+            *[worded(context, {keepable_name(name) for _, name in names})] * len(_MINDED_BY),
         )
-        cursor = context.cursor().execute(_MET, asked, prepare=True)
+        cursor = context.ask(_MET, asked)
 
         def told() -> _Met:
             every: dict[str, list[Row]] = {"held": [], "known": [], "minded": []}
@@ -226,32 +255,39 @@ class Listening(Subject):
 
         return told
 
+    def hold_off(self) -> None:
+        # On SQLite whoever writes is alone anyway.
+        if self._context.postgresql:
+            self._context.ask(f"SELECT pg_advisory_xact_lock({Lock.HEARING:d})").fetchall()
+
     def minded(self, names: Collection[Chat]) -> frozenset[Chat]:
         return _those(self._minded(names), names)
 
     def _minded(self, names: Collection[Chat]) -> list[Row]:
         if not names:
             return []
-        wanted = {"names": worded(self._context, {storable(name) for _, name in names})}
-        cursor = self._context.cursor()
-        if self._context.postgresql:
-            cursor.execute(_MINDED_POSTGRESQL, wanted, prepare=True)
-        else:
-            cursor.execute(_MINDED_SQLITE, wanted)
-        found: list[Row] = cursor.fetchall()
+        wanted = {"names": worded(self._context, {keepable_name(name) for _, name in names})}
+        spelled = _MINDED_POSTGRESQL if self._context.postgresql else _MINDED_SQLITE
+        found: list[Row] = self._context.ask(spelled, wanted).fetchall()
         return found
 
-    def hold(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
-        stored = {chat: (chat[0], storable(chat[1])) for chat in chats}
+    def hold(
+        self, chats: Mapping[Chat, Instant], names: Mapping[Chat, Collection[str]] = NO_NAMES
+    ) -> dict[Chat, Conversation]:
+        hears(self._context)
+        stored = {chat: (chat[0], keepable_name(chat[1])) for chat in chats}
         there = _by_chat(_HOLD.fetch(self._context, sorted(set(stored.values()))))
         held = {chat: there[kept] for chat, kept in stored.items() if kept in there}
         missing = {chat: at for chat, at in chats.items() if chat not in held}
-        return held | self.open(missing)
+        return held | self.open(missing, names)
 
-    def open(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
-        stored = {chat: (chat[0], storable(chat[1])) for chat in chats}
+    def open(
+        self, chats: Mapping[Chat, Instant], names: Mapping[Chat, Collection[str]] = NO_NAMES
+    ) -> dict[Chat, Conversation]:
+        stored = {chat: (chat[0], keepable_name(chat[1])) for chat in chats}
         made_at = {kept: chats[chat] for chat, kept in stored.items()}
-        made = sorted((*chat, at) for chat, at in made_at.items())
+        others = {kept: _others(kept[1], names.get(chat, ())) for chat, kept in stored.items()}
+        made = sorted((*chat, at, others[chat]) for chat, at in made_at.items())
         held = _by_chat(_OPEN.fetch(self._context, made))
         return {chat: held[kept] for chat, kept in stored.items()}
 
@@ -271,7 +307,7 @@ class Listening(Subject):
         context = self._context
         if context.postgresql and messages and waiting:
             arrays = (*columns(list[Row](sorted(waiting))), *columns(messages))
-            found: list[Row] = context.cursor().execute(_TAKE, arrays, prepare=True).fetchall()
+            found: list[Row] = context.ask(_TAKE, arrays).fetchall()
             return found
         self.let_wait(waiting)
         return _ADD.fetch(context, messages)
@@ -281,8 +317,23 @@ class Listening(Subject):
         found = _RENEW.fetch(self._context, sorted((*turn, until_at) for turn in turns))
         return {row[0] for row in found}
 
+    def hold_waiting(
+        self, account_ids: Collection[int], after_id: int, limit: int
+    ) -> list[Conversation]:
+        if not account_ids:
+            return []
+        wanted = {"accounts": listed(self._context, account_ids), "after": after_id, "most": limit}
+        found = _NEXT_WAITING.run(self._context, **wanted)
+        return [Conversation(*row) for row in found.fetchall()]
+
     def let_wait(self, waiting: Sequence[Waiting]) -> None:
         _WAIT.run(self._context, sorted(waiting))
+
+
+def _others(chat: str, names: Collection[str]) -> str | None:
+    """What somebody is called besides, as one value; mostly nothing."""
+    others = {keepable_name(name) for name in names} - {chat}
+    return dump(sorted(others)) if others else None
 
 
 def _by_chat(found: Sequence[Row]) -> dict[Chat, Conversation]:
@@ -296,4 +347,5 @@ def _pair(names: Sequence[tuple[int, str]]) -> tuple[str, str]:
 
 def _those(found: Sequence[Row], names: Collection[Chat]) -> frozenset[Chat]:
     """Asked for by their names alone, which may mean other people elsewhere."""
-    return frozenset(names).intersection((row[0], row[1]) for row in found)
+    there = {(row[0], row[1]) for row in found}
+    return frozenset(one for one in names if (one[0], keepable_name(one[1])) in there)

@@ -20,5 +20,8 @@ class Lock(IntEnum):
     """Shared by whoever creates deliveries, exclusive to changes of people."""
     ADDING = _OURS + 5
     """Of those who create deliveries and make the people known to whom these go."""
+    HEARING = _OURS + 7
+    """Shared by whoever hears of a message, exclusive to who changes whom nobody answers, or how
+    accounts are answered. After lanes, before conversations."""
     MIGRATION = _OURS + 6
     """Under which a database is prepared: by one process, the others wait."""

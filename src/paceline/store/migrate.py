@@ -16,7 +16,7 @@ from paceline.core.errors import SchemaMismatch
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST = "0012"
+NEWEST = "0013"
 """The schema this version of Paceline works with."""
 
 VERSION_TABLE = "paceline_schema"

@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import and_, delete, func, select, text, update
 
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.receipts import Early
 from paceline.store import rows
-from paceline.store.base import Subject, storable
+from paceline.store.base import Subject
 from paceline.store.prepared import Prepared
 from paceline.store.schema import deliveries, early_receipts
 
@@ -24,7 +25,7 @@ class Receipts(Subject):
         statement = (
             select(deliveries.c.id)
             .where(deliveries.c.account_id == account_id, _NAMED)
-            .where(deliveries.c.provider_id == storable(provider_id))
+            .where(deliveries.c.provider_id == keepable_name(provider_id))
             # A provider that gives one name to two means the one it gave it to last.
             .order_by(deliveries.c.id.desc())
             .limit(1)
@@ -48,7 +49,7 @@ class Receipts(Subject):
     def keep(self, account_id: int, provider_id: str, told_at: Instant, *, read: bool) -> None:
         first = self._context.insert(early_receipts).values(
             account_id=account_id,
-            provider_id=storable(provider_id),
+            provider_id=keepable_name(provider_id),
             delivered_at=told_at,
             read_at=told_at if read else None,
             heard_at=self._context.now,

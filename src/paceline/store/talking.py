@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from builtins import list as list_of
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -28,6 +29,7 @@ from sqlalchemy import (
 )
 
 from paceline.core.instants import Instant
+from paceline.core.keepable import keepable_name
 from paceline.core.states import TURN, DeliveryState, TurnState
 from paceline.engine.ports.conversations import Conversation, Met, Mode, Replied, Turn, Waiting
 from paceline.engine.ports.inbox import Received
@@ -36,13 +38,13 @@ from paceline.store.base import Subject, insert_into, storable
 from paceline.store.held_ways import IS_ACTIVE as _IS_ACTIVE
 from paceline.store.held_ways import UNATTENDED as _UNATTENDED
 from paceline.store.held_ways import is_held, way_of_account
+from paceline.store.muting import hears, is_muted
 from paceline.store.prepared import Prepared, among_words, worded
 from paceline.store.schema import (
     accounts,
     conversations,
     deliveries,
     inbound,
-    muted_people,
     turns,
 )
 
@@ -51,8 +53,12 @@ OPEN = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
 
 
 class Conversations(Subject):
-    def hear(self, account_id: int, chat: str, at: Instant, mode: Mode = "auto") -> Conversation:
-        values = {"account_id": account_id, "chat": storable(chat), "mode": mode, "at": at}
+    def hear(
+        self, account_id: int, chat: str, at: Instant, names: Collection[str] = ()
+    ) -> Conversation:
+        hears(self._context)
+        called = worded(self._context, {keepable_name(name) for name in (chat, *names)})
+        values = {"account_id": account_id, "chat": keepable_name(chat), "at": at, "names": called}
         return Conversation(*_HEAR.run(self._context, **values).fetchone())
 
     def hold(self, conversation_id: int) -> Conversation:
@@ -66,7 +72,7 @@ class Conversations(Subject):
 
     def find(self, account_id: int, chat: str) -> Conversation | None:
         statement = select(*conversations.c).where(
-            conversations.c.account_id == account_id, conversations.c.chat == storable(chat)
+            conversations.c.account_id == account_id, conversations.c.chat == keepable_name(chat)
         )
         row = self._connection.execute(statement).first()
         return None if row is None else Conversation(*row)
@@ -74,6 +80,9 @@ class Conversations(Subject):
     def change(self, conversation_id: int, **changes: Any) -> None:
         if "reason" in changes:
             changes["reason"] = storable(changes["reason"])
+        if "mode" in changes:
+            # What was is remembered by who mutes, and by nobody else.
+            changes.setdefault("before_mute", None)
         statement = update(conversations).where(conversations.c.id == conversation_id)
         self._connection.execute(statement.values(changes))
 
@@ -121,17 +130,18 @@ class Conversations(Subject):
             numbered = literal(f"{after}#") + cast(conversations.c.id, Text)
             name = case((taken, numbered), else_=after)
             # A person whom they were handed to needs no reason any more to answer nobody.
-            self._connection.execute(theirs.values(chat=name, mode="muted", reason=""))
+            blank = {"mode": "muted", "reason": "", "before_mute": None}
+            self._connection.execute(theirs.values(chat=name, **blank))
 
 
 def _hear(on_postgresql: bool) -> Any:
     at: Any = bindparam("at")
-    is_muted = exists().where(muted_people.c.address == bindparam("chat"))
+    muted = is_muted("names", on_postgresql=on_postgresql)
     known = conversations.c.heard_at
     fresh = insert_into(conversations, on_postgresql=on_postgresql).values(
         account_id=bindparam("account_id"),
         chat=bindparam("chat"),
-        mode=case((is_muted, "muted"), else_=bindparam("mode")),
+        mode=case((muted, "muted"), else_="auto"),
         reason="",
         heard_at=at,
         created_at=at,
@@ -220,9 +230,7 @@ class Turns(Subject):
 
     def renew(self, turn: Turn, lease_us: int) -> bool:
         values = {"lease_until_at": self._context.now + lease_us}
-        thinking = turns.c.state == str(TurnState.THINKING)
-        statement = update(turns).where(*_held(turn), thinking).values(values)
-        return bool(self._connection.execute(statement).rowcount)
+        return self._changed(turn, (TurnState.THINKING,), values)
 
     def move(self, turn: Turn, event: str, at: Instant, **changes: Any) -> bool:
         sources = TURN.sources(event)
@@ -232,9 +240,13 @@ class Turns(Subject):
             values["reason"] = storable(values["reason"])
         if state in TURN.resting:
             values["ended_at"] = at
-        allowed = turns.c.state.in_([str(source) for source in sources])
-        statement = update(turns).where(*_held(turn), allowed).values(values)
-        return bool(self._connection.execute(statement).rowcount)
+        return self._changed(turn, tuple(sources), values)
+
+    def _changed(self, turn: Turn, states: tuple[TurnState, ...], values: dict[str, Any]) -> bool:
+        """Whether it was ours, and in one of these states."""
+        change = _change(states, tuple(values))
+        held = {"held_id": turn.id, "held_generation": turn.generation}
+        return bool(change.run(self._context, **held, **values).rowcount)
 
     def get(self, turn_id: int) -> Turn:
         row = self._connection.execute(select(*turns.c).where(turns.c.id == turn_id)).first()
@@ -264,6 +276,15 @@ class Turns(Subject):
     def _one(self, statement: Any) -> Turn | None:
         row = self._connection.execute(statement).first()
         return None if row is None else turn_of(row)
+
+
+@cache
+def _change(states: tuple[TurnState, ...], names: tuple[str, ...]) -> Prepared:
+    """New values of a turn, of which there are few."""
+    ours = (turns.c.id == bindparam("held_id"), turns.c.generation == bindparam("held_generation"))
+    allowed = or_(*(turns.c.state == str(state) for state in states))
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+    return Prepared(lambda _: update(turns).where(*ours, allowed).values(values))
 
 
 _HOLD = Prepared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,24 +186,41 @@ anything = st.recursive(
 )
 
 
+def places(body: Any) -> list[tuple[Any, Any]]:
+    """Wherever a report says something, however far down."""
+    keys = sorted(body) if isinstance(body, dict) else range(len(body))
+    inner = (body[key] for key in keys if isinstance(body[key], dict | list))
+    return [*((body, key) for key in keys), *(place for one in inner for place in places(one))]
+
+
+ODD = (None, True, 7, -1, 1.5, 10**30, "", "x", "7", [], [7], [{}], {}, {"a": 7})
+
+
 @pytest.mark.parametrize(("case", "sample"), SAMPLES, ids=names)
+def test_a_report_with_something_odd_anywhere_breaks_nothing(case: Case, sample: Sample) -> None:
+    body, reports = json.loads(json.dumps(sample.body)), _reports(case)
+    webhooks, settings = reports.webhooks(), any_settings(reports)
+    for place, key in places(body):
+        meant = place[key]
+        for odd in ODD:
+            place[key] = odd
+            parses(webhooks, settings, as_bytes(body))
+        place[key] = meant
+
+
+@pytest.mark.parametrize(("case", "sample"), SAMPLES, ids=names)
+@hypothesis.settings(max_examples=20)  # of each of a hundred reports
 @given(choice=st.data())
 def test_a_report_with_anything_in_it_breaks_nothing(
     case: Case, sample: Sample, choice: st.DataObject
 ) -> None:
     """Any value of a real report is replaced by anything, or left out."""
     body = json.loads(json.dumps(sample.body))
-    place: Any = body
-    while True:
-        key = choice.draw(st.sampled_from(sorted(place)))
-        if isinstance(place[key], dict) and place[key] and choice.draw(st.booleans()):
-            place = place[key]
-            continue
-        break
-    if choice.draw(st.booleans()):
+    place, key = choice.draw(st.sampled_from(places(body)), label="place")
+    if choice.draw(st.booleans(), label="left out"):
         del place[key]
     else:
-        place[key] = choice.draw(anything)
+        place[key] = choice.draw(anything, label="anything")
     reports = _reports(case)
     parses(reports.webhooks(), any_settings(reports), as_bytes(body))
 

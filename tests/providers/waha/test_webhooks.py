@@ -117,6 +117,7 @@ def test_somebody_who_hides_is_called_by_number_where_it_is_known(data: Any, cha
     payload = said_by(LID, _data=data)
     (news,) = read("message", payload)
     assert isinstance(news, Inbound) and (news.chat, news.sender) == (chat, chat)
+    assert news.also == (() if chat == LID else (LID,)), "both names are theirs"
 
 
 def test_what_we_wrote_to_somebody_who_hides() -> None:

@@ -57,7 +57,7 @@ def test_what_comes_is_heard_without_anything_to_send_and_then_confirmed(
 ) -> None:
     async def script(_: World) -> None:
         world.pair()
-        process = world.process()
+        process = world.process(poll_us=MINUTE)
         await listening(world)
         world.whatsapp.say(came(1))
         world.whatsapp.say(came(2))

@@ -274,9 +274,12 @@ def test_somebody_who_hides_their_number(phone: Account, proto: Any, content: An
     hidden = jid(proto, "99887766554433", "lid")
     said = content.Message(conversation="Hello")
     known = came(proto, said, Chat=hidden, Sender=hidden, SenderAlt=jid(proto, "4915187654321"))
-    assert phone.happens(known) == [Came("3EB0A", ANNA, ANNA, "Hello", "text", WHEN)]
-    unknown = came(proto, said, Chat=hidden, Sender=hidden)
     name = "99887766554433@lid"
+    assert phone.happens(known) == [Came("3EB0A", ANNA, ANNA, "Hello", "text", WHEN, also=(name,))]
+    shown = jid(proto, "4915187654321")
+    told = came(proto, said, Chat=shown, Sender=shown, SenderAlt=hidden)
+    assert phone.happens(told) == [Came("3EB0A", ANNA, ANNA, "Hello", "text", WHEN, also=(name,))]
+    unknown = came(proto, said, Chat=hidden, Sender=hidden)
     assert phone.happens(unknown) == [Came("3EB0A", name, name, "Hello", "text", WHEN)]
 
 

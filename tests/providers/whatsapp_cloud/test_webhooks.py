@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paceline.core.errors import InputError
-from paceline.engine.ports import News, Receipt
+from paceline.engine.ports import Inbound, News, Receipt
 from paceline.providers.whatsapp_cloud.settings import read_settings
 from paceline.providers.whatsapp_cloud.webhooks import challenge, parse, verify
 from tests.providers.conformance.whatsapp_cloud import (
@@ -73,6 +73,26 @@ def test_time_is_read_in_every_spelling(written: Any, at: int) -> None:
 def test_what_is_no_report_is_refused(body: Any) -> None:
     with pytest.raises(InputError):
         read(body)
+
+
+@pytest.mark.parametrize(
+    ("named", "chat", "also"),
+    [
+        ({"from": "4915112345678"}, "+4915112345678", ()),
+        ({"from_user_id": "US.13491208655302741918"}, "US.13491208655302741918", ()),
+        (
+            {"from": "4915112345678", "from_user_id": "US.13491208655302741918"},
+            "+4915112345678",
+            ("US.13491208655302741918",),
+        ),
+    ],
+)
+def test_somebody_may_have_a_number_and_a_name_that_hides_it(
+    named: dict[str, str], chat: str, also: tuple[str, ...]
+) -> None:
+    message = {"type": "text", "id": "wamid.1", "text": {"body": "Hi"}, **named}
+    (news,) = read(report(value(messages=[message])))
+    assert isinstance(news, Inbound) and (news.chat, news.sender, news.also) == (chat, chat, also)
 
 
 def test_a_receipt_may_have_only_our_name() -> None:

@@ -16,11 +16,14 @@ from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.nearest import did_you_mean
 from paceline.core.turns import Patience
+from paceline.engine import held_ways
 from paceline.engine.commands.accounts import find
 from paceline.engine.ports import Account, Tx
+from paceline.engine.ports.conversations import Conversation
+from paceline.engine.ports.listening import Waiting
 
-MOST_WAITING = 10_000
-"""Conversations whose turns are reckoned anew when an account is answered in another way."""
+AT_ONCE = 1_000
+"""Conversations whose turns are reckoned anew in one go, however many there are."""
 
 
 def answer_by(tx: Tx, name: str, way: str | None, ways: Mapping[str, Way], at: Instant) -> Account:
@@ -33,7 +36,7 @@ def answer_by(tx: Tx, name: str, way: str | None, ways: Mapping[str, Way], at: I
             f"there is no way to answer called '{way}'{did_you_mean(way, ways)}",
             hint=f"Known: {known}. Describe it in paceline.toml: [answering.{way}]",
         )
-    _keep(tx, account, {} if way is None else kept(ways[way]), at)
+    _keep(tx, {account.id: {} if way is None else kept(ways[way])}, at)
     told = {"account": account.name}
     text = (
         f"{account.name} is answered by {way}" if way else f"{account.name} is answered by people"
@@ -46,13 +49,14 @@ def refresh(tx: Tx, ways: Mapping[str, Way], at: Instant) -> list[Account]:
     """Settings may have changed since: keep with every account what its way says now. The accounts
     that this changed; one whose way is gone keeps what it had, and people are told when it is
     asked for an answer."""
-    changed = []
-    for account in tx.accounts.list():
+    changed: dict[int, Mapping[str, Any]] = {}
+    accounts = tx.accounts.list()
+    for account in accounts:
         way = ways.get(str(account.answering.get("way", "")))
         if way is not None and kept(way) != dict(account.answering):
-            _keep(tx, account, kept(way), at)
-            changed.append(account)
-    return changed
+            changed[account.id] = kept(way)
+    _keep(tx, changed, at)
+    return [account for account in accounts if account.id in changed]
 
 
 def kept(way: Way) -> dict[str, Any]:
@@ -63,14 +67,22 @@ def kept(way: Way) -> dict[str, Any]:
     return {"way": way.name, **patience._asdict()}
 
 
-def _keep(tx: Tx, account: Account, answering: Mapping[str, Any], at: Instant) -> None:
-    tx.accounts.update(account.id, answering=answering)
-    waiting = tx.conversations.list(account_id=account.id, waiting=True, limit=MOST_WAITING)
-    for number in sorted(one.id for one in waiting):  # the order in which everybody holds them
-        held = tx.conversations.hold(number)
-        if held.first_at is None:
-            continue
-        due_at = None
-        if answering:
-            due_at = Patience.stored(answering).due_at(held.first_at, held.last_at or at)
-        tx.conversations.change(held.id, due_at=due_at)
+def _keep(tx: Tx, answering: Mapping[int, Mapping[str, Any]], at: Instant) -> None:
+    """How each of these accounts answers from now on."""
+    for account_id in sorted(answering):
+        tx.accounts.update(account_id, answering=answering[account_id])
+    # Accounts first, as whoever takes in what is told of one does it. Those who hear by the old
+    # settings are waited for here, and what they heard is reckoned anew with all the rest.
+    tx.listening.hold_off()
+    after = 0
+    while some := tx.listening.hold_waiting(answering, after, AT_ONCE):
+        tx.listening.let_wait([_reckoned(one, answering[one.account_id]) for one in some])
+        after = some[-1].id
+    held_ways.tidy(tx, at)
+
+
+def _reckoned(one: Conversation, answering: Mapping[str, Any]) -> Waiting:
+    due_at = None
+    if answering and one.first_at is not None:
+        due_at = Patience.stored(answering).due_at(one.first_at, one.last_at or one.first_at)
+    return Waiting(one.id, one.heard_at, one.first_at, one.last_at, due_at)

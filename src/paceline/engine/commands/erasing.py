@@ -94,13 +94,14 @@ def erase(tx: Tx, address: str, at: Instant) -> Erased:
     cancelled = _call_off(tx, deliveries, at)
     contact_id = _blot_out_contact(tx, contact, list(known.values()), renamed, at)
     tx.contacts.blot_out(found, contact_id, renamed)
-    _forget_what_was_said(tx, renamed)
     names = () if contact is None else contact.fields.values()
     for before, after in renamed.items():
         _keep_suppressed(tx, before, after, partial(without, addresses=renamed, names=names), at)
     left = tx.audiences.leave(contact_id, at)
     for run_id in sorted({delivery.run_id for delivery in deliveries}):
         end_if_done(tx, run_id, at)
+    # Runs first, as whoever takes in what bids a follow-up holds them.
+    _forget_what_was_said(tx, renamed)
     text = f"a contact was erased: {len(found)} deliveries, {cancelled} of them cancelled"
     told = {"deliveries": len(found), "cancelled": cancelled}
     tx.events.add(EventKind.CONTACT_ERASED, text, at=at, data=told)
@@ -120,6 +121,8 @@ def _erased_again(tx: Tx, spelled: str, after: str, at: Instant) -> Erased:
 
 
 def _forget_what_was_said(tx: Tx, renamed: dict[str, str]) -> None:
+    # Nobody learns meanwhile what else somebody is called who is muted.
+    tx.listening.hold_off()
     # Their conversations are muted as they are; whoever writes again is nobody who was ever muted.
     tx.muting.remove(renamed)
     tx.conversations.blot_out(renamed)

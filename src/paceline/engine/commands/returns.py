@@ -20,11 +20,12 @@ from paceline.core.states import DeliveryState
 from paceline.engine import alerts, conversations
 from paceline.engine.bidding import Bid, take_up
 from paceline.engine.bouncing import look_at_bounces
-from paceline.engine.callers import delivery_named, names_of, stored_names
+from paceline.engine.callers import delivery_named, muted_as, names_of, stored_names
 from paceline.engine.coming_back import hand_over, talks_of
 from paceline.engine.commands.acknowledging import note
 from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.commands.standing import stands
+from paceline.engine.muted import learn, take_back
 from paceline.engine.opting_out import is_asked, obey, wish_of
 from paceline.engine.ports import (
     Accepted,
@@ -57,6 +58,17 @@ class TakenIn(NamedTuple):
     bounced: int = 0
     complaints: int = 0
     received: int = 0
+
+
+class _Heard(NamedTuple):
+    """A message that is in the inbox now."""
+
+    message: Inbound
+    number: int
+    names: frozenset[str]
+    """All that whoever wrote it is muted by."""
+    bade: bool = False
+    """Whether a follow-up is there because of it."""
 
 
 def passes_the_fence(news: Sequence[News], words: OptOut = DEFAULT) -> bool:
@@ -100,7 +112,7 @@ def take_in(
         obey(tx, account, one, words, at)
     # What moves deliveries first, for their lanes come before conversations; and of these, whatever
     # one person has written stays in order.
-    heard: list[tuple[Inbound, int]] = []
+    heard: list[_Heard] = []
     typing: list[Typing] = []
     for one in sorted(news, key=_whose):
         if isinstance(one, Returned):
@@ -109,8 +121,9 @@ def take_in(
             bounced += letter is not None
             complaints += one.kind == "complaint" and _complained(tx, one, at)
         elif isinstance(one, Inbound):
-            number = _received(tx, account, one, at, words)
-            heard += [] if number is None else [(one, number)]
+            answered = delivery_named(tx, one.answers)
+            received = _received(tx, account, one, at, words, answered)
+            heard += [] if received is None else [received]
         elif isinstance(one, Accepted):
             take_up(tx, account, Bid("accepted", stored_names(tx, one.names), one.at or at), at)
         elif isinstance(one, Receipt):
@@ -120,21 +133,40 @@ def take_in(
             stands(tx, tx.accounts.get(account.id), one, at)
         elif isinstance(one, Typing):
             typing.append(one)
+    if bounced:
+        # It may take the account and the lanes of its pools, and these come before conversations.
+        look_at_bounces(tx, account, at)
     # All of them in the order in which everybody holds them.
     talks = talks_of(tx, account, back)
-    theirs = {(account.id, one.chat): at for one, _ in heard if conversations.is_theirs(one)}
+    said = [(one.message, one.names) for one in heard if conversations.is_theirs(one.message)]
+    theirs = {(account.id, one.chat): at for one, _ in said}
     theirs |= {(account.id, talk.chat): at for talk in talks.values()}
     if len(theirs) > 1:
-        tx.listening.hold(theirs)
-    for message, number in heard:
-        stops = wish_of(message, words) == "stop"
-        conversations.hear(tx, account, message, number, at, answered=not stops)
+        tx.listening.hold(theirs, {(account.id, one.chat): names for one, names in said})
+    _hear(tx, account, heard, words, at)
     hand_over(tx, account, talks, at)
     for chat in sorted({one.chat for one in typing}):
         conversations.typing(tx, account, chat, at)
-    if bounced:
-        look_at_bounces(tx, account, at)
     return TakenIn(bounced, complaints, len(heard))
+
+
+def _hear(
+    tx: Tx,
+    account: Account,
+    heard: Iterable[_Heard],
+    words: OptOut,
+    at: Instant,
+) -> None:
+    silent: dict[int, set[str]] = {}
+    for message, number, names, bade in heard:
+        wanted = wish_of(message, words) != "stop"
+        talk = conversations.hear(tx, account, message, number, at, names=names, answered=wanted)
+        if talk is not None and talk.mode == "muted":
+            silent.setdefault(talk.id, set()).update(names)
+            if bade:
+                take_back(tx, talk, number, at)
+    # Of all of them together: two who take the same people in write their names in one order.
+    learn(tx, silent, at)
 
 
 def come_early(tx: Tx, account: Account, news: Sequence[News], at: Instant) -> bool:
@@ -196,17 +228,29 @@ def _whose(one: News) -> tuple[bool, str]:
     return (True, one.chat) if isinstance(one, Inbound) else (False, "")
 
 
-def _received(tx: Tx, account: Account, message: Inbound, at: Instant, words: OptOut) -> int | None:
-    """Its number; None where it was here before. What it bids is there with it."""
-    delivery = delivery_named(tx, message.answers)
+def _received(
+    tx: Tx,
+    account: Account,
+    message: Inbound,
+    at: Instant,
+    words: OptOut,
+    delivery: Delivery | None,
+) -> _Heard | None:
+    """None where it was here before. What it bids is there with it."""
     number = tx.inbox.add(account.id, message, delivery.id if delivery else None, at)
-    if number is None or message.from_us or message.automatic or message.group:
-        return number
+    if number is None:
+        return None
+    heard = _Heard(message, number, muted_as(account, message, delivery))
+    if not conversations.is_theirs(message):
+        return heard
     if wish_of(message, words) != "stop":
         names = names_of(tx, account, message)
+        mutes = stored_names(tx, heard.names)
         # Nobody has written anything that is yet to come, whatever their clock says.
-        take_up(tx, account, Bid("reply", names, min(message.at or at, at), number, delivery), at)
-    return number
+        said_at = min(message.at or at, at)
+        bid = Bid("reply", names, said_at, number, delivery, mutes)
+        return heard._replace(bade=take_up(tx, account, bid, at) > 0)
+    return heard
 
 
 def _letter(tx: Tx, key: str | None) -> Delivery | None:

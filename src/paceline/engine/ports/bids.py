@@ -3,6 +3,7 @@ and which of them wait."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from paceline.core.instants import Instant
@@ -40,6 +41,18 @@ class Bids(Protocol):
     def reached(self, account_id: int, target: str) -> list[Reached]:
         """The latest that campaigns have sent to this address from this account, what is on its
         way, and what has failed after its first part; what was bidden itself is not among them."""
+        ...
+
+    def writers(self, targets: Collection[str]) -> list[int]:
+        """The accounts from which something was sent to one of these addresses, or is to be; in the
+        order in which lanes are held."""
+        ...
+
+    def bidden_in(
+        self, conversation_ids: Collection[int], received_id: int | None = None
+    ) -> list[int]:
+        """Follow-ups that wait, and were bidden by what was said in these conversations; or by this
+        message of them."""
         ...
 
     def find(self, run_id: int, position: int) -> int | None:

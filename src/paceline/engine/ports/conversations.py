@@ -31,6 +31,8 @@ class Conversation(NamedTuple):
     heard_at: Instant
     """When they wrote last."""
     created_at: Instant
+    before_mute: str | None = None
+    """Of one that is muted: why a person had it before; None where none had."""
 
 
 class Turn(NamedTuple):
@@ -78,9 +80,12 @@ class Conversations(Protocol):
     """Whoever changes one holds its row first, so that what comes in and what is taken are one
     after the other."""
 
-    def hear(self, account_id: int, chat: str, at: Instant, mode: Mode = "auto") -> Conversation:
-        """The one they have, or a new one in this mode; held until the end of the transaction, and
-        heard of at that instant."""
+    def hear(
+        self, account_id: int, chat: str, at: Instant, names: Collection[str] = ()
+    ) -> Conversation:
+        """The one they have, or a new one; held until the end of the transaction, and heard of at
+        that instant. A new one is muted where somebody is who has one of these ``names``, or an
+        address of the same contact."""
         ...
 
     def hold(self, conversation_id: int) -> Conversation:
@@ -92,7 +97,7 @@ class Conversations(Protocol):
     def find(self, account_id: int, chat: str) -> Conversation | None: ...
 
     def change(self, conversation_id: int, **changes: Any) -> None:
-        """Set mode, reason, first_at, last_at or due_at."""
+        """Set mode, reason, before_mute, first_at, last_at or due_at."""
         ...
 
     def due(

@@ -33,8 +33,9 @@ class HeldWays(Protocol):
         """Try it now, and then not before; False where somebody else does, or it goes on."""
         ...
 
-    def release(self, way: str) -> HeldWay | None:
-        """Let it go on; what it was held for, None if it was not."""
+    def release(self, way: str, since_at: Instant | None = None) -> HeldWay | None:
+        """Let it go on, if it has been held since then; what it was held for, None if it was
+        not."""
         ...
 
     def longest_due(self, way: str, at: Instant) -> int | None:

@@ -61,17 +61,28 @@ class Listening(Protocol):
         transaction."""
         ...
 
+    def hold_off(self) -> None:
+        """For who changes whom nobody answers, or how an account is answered, before any
+        conversation is held: nobody hears of anything until this transaction ends. All that was
+        heard is seen here, and whoever hears later sees what was changed."""
+        ...
+
     def minded(self, names: Collection[Chat]) -> frozenset[Chat]:
         """Which of these people were written to by such a campaign."""
         ...
 
-    def hold(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
+    def hold(
+        self, chats: Mapping[Chat, Instant], names: Mapping[Chat, Collection[str]] = ...
+    ) -> dict[Chat, Conversation]:
         """The conversations that they have, and new ones where they have none, made at that
-        instant; held until the end of the transaction."""
+        instant; held until the end of the transaction. A new one is muted where somebody is who has
+        one of these ``names``, or an address of the same contact."""
         ...
 
-    def open(self, chats: Mapping[Chat, Instant]) -> dict[Chat, Conversation]:
-        """The same of those who have none, as far as is known."""
+    def open(
+        self, chats: Mapping[Chat, Instant], names: Mapping[Chat, Collection[str]] = ...
+    ) -> dict[Chat, Conversation]:
+        """The same of those who have none, as far as is known; after a look for them."""
         ...
 
     def add(self, heard: Sequence[Heard], waiting: Sequence[Waiting] = ()) -> list[int | None]:
@@ -82,6 +93,13 @@ class Listening(Protocol):
     def renew(self, turns: Sequence[tuple[int, int]], lease_us: int) -> set[int]:
         """Hold turns, each with its generation, for so much longer; those that are still ours and
         in the making."""
+        ...
+
+    def hold_waiting(
+        self, account_ids: Collection[int], after_id: int, limit: int
+    ) -> list[Conversation]:
+        """The next conversations of these accounts where something waits, by their numbers; held
+        until the end of the transaction."""
         ...
 
     def let_wait(self, waiting: Sequence[Waiting]) -> None:

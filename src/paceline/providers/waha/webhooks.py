@@ -130,6 +130,8 @@ def _message(report: Mapping[str, Any]) -> list[News]:
         sender = _shown(member, _alternatives(payload, "SenderAlt", "participantAlt"))
     else:
         sender = _shown(plain_id(_inner(report, "me").get("id")), ()) if from_us else where
+    others = (chat, *_other_side(payload, from_us=from_us))
+    called = {canonical(one) for one in others if one.endswith((PERSON, HIDDEN))}
     text = payload.get("body")
     return [
         Inbound(
@@ -142,6 +144,7 @@ def _message(report: Mapping[str, Any]) -> list[News]:
             kind=_kind_of(payload),
             group=is_group,
             files=_files_of(payload),
+            also=() if is_group or from_us else tuple(sorted(called - {where})),
         )
     ]
 

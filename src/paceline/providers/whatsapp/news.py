@@ -48,6 +48,7 @@ def news_of(
                     event.kind,
                     event.group,
                     files=event.files,
+                    also=event.also,
                 )
             ]
         case Composing(chat):

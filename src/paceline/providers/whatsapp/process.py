@@ -355,4 +355,5 @@ def _came(told: dict[str, Any]) -> Came:
         told["group"],
         tuple(enclosed(**file) for file in told.get("files", ())),
         told.get("mark", ""),
+        tuple(address_of(name) for name in told.get("also", ())),
     )

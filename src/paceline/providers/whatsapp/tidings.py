@@ -162,6 +162,7 @@ def came(event: Any) -> Told | None:
         "from_us": source.IsFromMe,
         "group": source.IsGroup,
         "files": files_of(content, field),
+        "also": _also(source, sender),
     }
 
 
@@ -207,6 +208,14 @@ def _whom(source: Any) -> tuple[str, str]:
         return jid_text(source.Chat), sender
     other = source.RecipientAlt if source.IsFromMe else source.SenderAlt
     return _numbered(source.Chat, other), sender
+
+
+def _also(source: Any, sender: str) -> list[str]:
+    """What else whoever wrote it is called: people have a number and a name that hides it."""
+    if source.IsFromMe or source.IsGroup:
+        return []
+    named = [one for one in (source.Sender, source.SenderAlt) if one.Server in (PEOPLE, HIDDEN)]
+    return sorted({jid_text(one) for one in named} - {sender})
 
 
 def _numbered(jid: Any, other: Any) -> str:

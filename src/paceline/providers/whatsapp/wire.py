@@ -89,6 +89,8 @@ class Came(NamedTuple):
     files: tuple[Enclosed, ...] = ()
     mark: str = ""
     """By which it is confirmed: until then it is kept, and told again."""
+    also: tuple[str, ...] = ()
+    """What else whoever wrote it is called."""
 
 
 class Composing(NamedTuple):

@@ -136,8 +136,9 @@ def _inbound(message: Mapping[str, Any], *, from_us: bool) -> Iterator[Inbound]:
     if kind in NO_MESSAGES:
         return
     name = name_of(message.get("id"))
-    # Whoever hides their number has another name with us instead.
-    sender = _address(message.get("from")) or name_of(message.get("from_user_id")) or ""
+    # Whoever hides their number has another name with us instead; others may have both.
+    hidden = name_of(message.get("from_user_id")) or ""
+    sender = _address(message.get("from")) or hidden
     group = name_of(message.get("group_id")) or ""
     there = _address(message.get("to")) or name_of(message.get("to_user_id")) or ""
     chat = group or (there if from_us else sender)
@@ -153,6 +154,7 @@ def _inbound(message: Mapping[str, Any], *, from_us: bool) -> Iterator[Inbound]:
         kind=kind,
         group=bool(group),
         files=_files_of(message, kind),
+        also=(hidden,) if hidden not in ("", sender) and not from_us else (),
     )
 
 

@@ -33,6 +33,8 @@ conversations = Table(
     # When they wrote last, whatever became of it: some channels take answers only for so long.
     Column("heard_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    # Of one that is muted: why a person had it before. Nothing where none had.
+    Column("before_mute", Text),
     UniqueConstraint("account_id", "chat"),
     one_of("mode", MODES),
 )
@@ -73,6 +75,8 @@ muted_people = Table(
     METADATA,
     Column("address", Text, primary_key=True),
     Column("at", BigInteger, nullable=False),
+    # By which conversation: all names of one person are muted, and answered again, together.
+    Column("by_id", BigInteger),
 )
 
 # Ways to answer that answer nobody just now, by their names in the settings.
