@@ -7,7 +7,8 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import count
+from itertools import chain, count, groupby, zip_longest
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # Garbage is looked for as often as in the service.
 gc.set_threshold(*GC_THRESHOLDS)
 
-FIRST = ("processes", "sim")
-"""Where the longest tests are. At the end of a run they would be waited for by idle cores; and
-those with real processes wait more than they work, so others can work meanwhile."""
+WAITING, WORKING = "processes", "sim"
+"""Where the longest tests are. At the end of a run they would be waited for by idle cores."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def turn(item: pytest.Item) -> int:
-        found = (FIRST.index(name) for name in item.path.parts if name in FIRST)
-        return next(found, len(FIRST))
-
-    items.sort(key=turn)
+    """The longest first. Those with real processes wait more than they work, so every other file is
+    one that only works; of these the last by their names take longest, and the first hardly any
+    time."""
+    files: dict[str, list[list[pytest.Item]]] = {WAITING: [], WORKING: [], "": []}
+    for path, some in groupby(items, key=attrgetter("path")):
+        folder = path.parent.name
+        files[folder if folder in files else ""].append(list(some))
+    none: list[pytest.Item] = []
+    longest = zip_longest(files[WAITING], reversed(files[WORKING]), fillvalue=none)
+    items[:] = chain(*chain(*longest), *files[""])
 
 
 def pytest_collection_finish() -> None:
@@ -93,6 +98,22 @@ def fresh_postgres_url(postgres_url: str) -> Iterator[Callable[[], str]]:
     """A function that makes a new, empty PostgreSQL database and returns its address."""
     with ExitStack() as databases:
         yield lambda: databases.enter_context(postgres.fresh_database(postgres_url))
+
+
+@pytest.fixture(scope="session")
+def swept_postgres(postgres_url: str) -> Iterator[str]:
+    with postgres.fresh_database(postgres_url) as url:
+        open_store(url).close()
+        yield url
+
+
+@pytest.fixture
+def swept_postgres_url(swept_postgres: str) -> Iterator[Callable[[], str]]:
+    """A function that returns the address of a PostgreSQL database which is prepared, and in which
+    there is nothing: one for all tests that need no more than one, for making another costs more
+    than most of them do with it."""
+    yield lambda: swept_postgres
+    postgres.execute(swept_postgres, prepared.AS_NEW)
 
 
 @pytest.fixture

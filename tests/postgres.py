@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -266,7 +266,12 @@ def _free_port() -> int:
         return port
 
 
-def _execute(server: URL, statement: sql.Composed) -> None:
+def execute(url: str, statements: LiteralString) -> None:
+    """In the database at this address."""
+    _execute(make_url(url), sql.SQL(statements))
+
+
+def _execute(server: URL, statement: sql.Composable) -> None:
     address = _as_text(server.set(drivername="postgresql"))
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(statement)

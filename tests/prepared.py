@@ -21,8 +21,24 @@ from sqlalchemy import Connection, Engine, event
 
 from paceline.store import migrate, sqlite
 from paceline.store.database import open_store
+from paceline.store.schema import METADATA
 
 Statement = tuple[str, Any]
+
+SWEEP = "; ".join(
+    [
+        *(f"DELETE FROM {table.name}" for table in reversed(METADATA.sorted_tables)),
+        """INSERT INTO settings (key, value) VALUES ('control', '{"stopped": null}')""",
+    ]
+)
+"""Forgets everything; quicker than another database, because these tables are small."""
+AS_NEW = f"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid();
+{SWEEP}; SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'
+"""
+"""The same of a database on PostgreSQL whose numbers begin anew, and of which nobody knows any
+more: a failed test may have left connections open."""
 
 prepare_for_real = migrate.upgrade
 make_for_real = sqlite._make_private
