@@ -164,7 +164,7 @@ SAMPLES = (
             "message",
             said_by(LID, _data={"Info": {"Chat": LID, "Sender": LID, "SenderAlt": JID}}),
         ),
-        [IN],
+        [IN._replace(also=(LID,))],
     ),
     Sample(
         "from somebody who hides, with NOWEB",
@@ -172,7 +172,7 @@ SAMPLES = (
             "message",
             said_by(LID, _data={"key": {"remoteJid": LID, "remoteJidAlt": JID, "id": "3A00AA"}}),
         ),
-        [IN],
+        [IN._replace(also=(LID,))],
     ),
     Sample(
         "from nobody knows whom", report("message", said_by(LID)),
