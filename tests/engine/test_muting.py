@@ -203,18 +203,24 @@ def test_what_a_person_had_taken_is_theirs_again(on_either: World, everywhere: b
     on_either.play(script)
 
 
+async def _handed_over_and_muted(world: World) -> tuple[Desk, int]:
+    """A conversation that the responder would not answer, and that somebody mutes then."""
+    answered(world)
+
+    async def refuses(burst: Burst) -> Answer:
+        raise ResponderRefused("not a word")
+
+    desk = Desk(world, Scripted(refuses))
+    hear(world, "hi")
+    await world.wait(20 * SECOND)
+    number = conversation(world).id
+    world.write(lambda tx: muting.mute(tx, number, world.clock.now()))
+    return desk, number
+
+
 def test_what_was_handed_to_a_person_needs_one_again(world: World) -> None:
     async def script(world: World) -> None:
-        answered(world)
-
-        async def refuses(burst: Burst) -> Answer:
-            raise ResponderRefused("not a word")
-
-        desk = Desk(world, Scripted(refuses))
-        hear(world, "hi")
-        await world.wait(20 * SECOND)
-        number = conversation(world).id
-        world.write(lambda tx: muting.mute(tx, number, world.clock.now()))
+        desk, number = await _handed_over_and_muted(world)
         assert world.read(lambda tx: tx.alerts.list()) == []
         world.write(lambda tx: muting.unmute(tx, number, world.clock.now()))
         found = conversation(world)
@@ -227,16 +233,7 @@ def test_what_was_handed_to_a_person_needs_one_again(world: World) -> None:
 
 def test_what_a_person_answered_while_it_was_muted_needs_none_any_more(world: World) -> None:
     async def script(world: World) -> None:
-        answered(world)
-
-        async def refuses(burst: Burst) -> Answer:
-            raise ResponderRefused("not a word")
-
-        desk = Desk(world, Scripted(refuses))
-        hear(world, "hi")
-        await world.wait(20 * SECOND)
-        number = conversation(world).id
-        world.write(lambda tx: muting.mute(tx, number, world.clock.now()))
+        desk, number = await _handed_over_and_muted(world)
         now, providers = world.clock.now(), world.providers
         world.write(lambda tx: conversations.reply(tx, number, "by hand", providers, now))
         await world.wait(MINUTE)
