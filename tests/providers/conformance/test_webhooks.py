@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from typing import Any
 
@@ -73,6 +74,20 @@ def test_what_somebody_else_sends_is_not(case: Case, way: str) -> None:
         {name: value[:-1] for name, value in query.items()},
     )
     assert not webhooks.verify(settings, cut.headers, body, cut.query)
+
+
+@pytest.mark.parametrize(("case", "way"), WAYS, ids=names)
+def test_a_proof_is_compared_in_constant_time(
+    case: Case, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All hangs on the comparison that takes as long for a wrong guess as for a better one."""
+    reports = _reports(case)
+    webhooks, settings = reports.webhooks(), reports.settings[way]
+    body = sent(reports, way, reports.samples[0].body)
+    headers, query = reports.prove(way, settings, body)
+    assert webhooks.verify(settings, headers, body, query)
+    monkeypatch.setattr(hmac, "compare_digest", lambda *_: False)
+    assert not webhooks.verify(settings, headers, body, query)
 
 
 @pytest.mark.parametrize(("case", "way"), WAYS, ids=names)
