@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -124,6 +125,24 @@ def test_only_a_proof_is_believed_where_one_was_agreed_upon(world: World) -> Non
         provider.proved = False
         assert await take(desk, who, HELLO, proof="wrong") == "taken"
         assert desk.challenge(who, {"challenge": "42"}) == "42"
+        await process.stop()
+
+    world.play(script)
+
+
+def test_a_secret_is_compared_in_constant_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reporting(world)
+
+    async def script(world: World) -> None:
+        world.account()
+        process = world.process()
+        desk, known = desk_of(world, process), secret(world)
+        with monkeypatch.context() as patch:
+            patch.setattr(hmac, "compare_digest", lambda *_: False)
+            assert await desk.admit("ann", known) is None
+        assert await desk.admit("ann", known) is not None
         await process.stop()
 
     world.play(script)
