@@ -61,6 +61,15 @@ def scene(request: pytest.FixtureRequest) -> Scene:
     return found
 
 
+@pytest.fixture(params=(*KINDS, "trusting"))
+def path_scene(request: pytest.FixtureRequest) -> Scene:
+    """The same for the message path, which takes units on trust where that is worth it."""
+    kind = "sqlite_scene" if request.param == "sqlite" else "postgres_scene"
+    found: Scene = request.getfixturevalue(kind)
+    found.trusting = request.param == "trusting"
+    return found
+
+
 @pytest.fixture(params=KINDS)
 def fresh_url(request: pytest.FixtureRequest) -> Callable[[], str]:
     """A function that names a new, empty database of either kind."""

@@ -6,12 +6,14 @@ time, planted corruption) is done in SQL.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
 
+from paceline.core.errors import StoreSurprise
 from paceline.core.instants import HOUR, SECOND, Instant
 from paceline.core.outcome import Outcome, accepted
 from paceline.core.states import DeliveryState, RunState
@@ -61,6 +63,8 @@ class Scene:
     kind: str
     clock: Ticker
     numbers: count[int] = field(default_factory=lambda: count(1))
+    trusting: bool = False
+    """Whether units are written as the journal does it: as good as sure, unless that fails."""
     _engine: Engine | None = None
 
     def sql(self, statement: str, **values: Any) -> list[Any]:
@@ -133,6 +137,10 @@ class Scene:
         return lane, run_id, delivery_id
 
     def apply(self, *units: LaneUnit) -> list[LaneResult]:
+        if self.trusting:
+            with suppress(StoreSurprise), self.store.write() as tx:
+                if (foretold := tx.path.trust(units)) is not None:
+                    return foretold
         with self.store.write() as tx:
             return tx.path.apply(units)
 

@@ -13,6 +13,11 @@ from tests.store.scene import CHECKPOINT, T0, Lane, Scene, intent, settlement, u
 Breaking = Callable[[Scene, Lane, int, int], None]
 
 
+@pytest.fixture
+def scene(path_scene: Scene) -> Scene:
+    return path_scene
+
+
 def test_an_intent_takes_the_delivery_and_leaves_its_mark(scene: Scene) -> None:
     account_id, run_id = scene.account(), scene.run()
     lane = scene.lane(account_id)

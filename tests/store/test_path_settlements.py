@@ -11,6 +11,11 @@ D = DeliveryState
 ENDS = sorted({to for (at, _), to in DELIVERY.table.items() if at is D.SENDING} - {D.READY})
 
 
+@pytest.fixture
+def scene(path_scene: Scene) -> Scene:
+    return path_scene
+
+
 def test_sent_is_sent(scene: Scene) -> None:
     lane, run_id, delivery_id = scene.on_its_way()
 

@@ -26,9 +26,10 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-@pytest.fixture
-def ready(postgres_scene: Scene) -> tuple[Scene, Lane, int, int]:
+@pytest.fixture(params=["asking", "trusting"])
+def ready(postgres_scene: Scene, request: pytest.FixtureRequest) -> tuple[Scene, Lane, int, int]:
     scene = postgres_scene
+    scene.trusting = request.param == "trusting"
     account_id, run_id = scene.account(), scene.run()
     lane = scene.lane(account_id)
     return scene, lane, run_id, scene.delivery(run_id, account_id)

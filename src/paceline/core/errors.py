@@ -13,6 +13,7 @@ command, or infrastructure that is not there.
     │   │   ├── StoreBusy      another process holds a lock for too long
     │   │   │   └── RowBusy    the lock of a row: who needs other rows can go on
     │   │   └── StoreConflict  two transactions were in each other's way, and ours gave in
+    │   │       └── StoreSurprise  something was not as whoever wrote had believed
     │   └── SchemaMismatch     made by a newer version, or not migrated yet
     ├── ProviderError          theirs: a driver could not open its account
     │   ├── ProviderRefused    the provider rejected our credentials
@@ -87,6 +88,10 @@ class RowBusy(StoreBusy):
 
 class StoreConflict(StoreUnavailable):
     """A deadlock or a failed serialization: all was undone, and may be tried again at once."""
+
+
+class StoreSurprise(StoreConflict):
+    """Something was not as whoever wrote believed: all was undone, and must be looked at first."""
 
 
 class SchemaMismatch(StoreError):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core.errors import RowBusy, StoreConflict, StoreUnavailable
+from paceline.core.errors import RowBusy, StoreConflict, StoreSurprise, StoreUnavailable
 from paceline.core.instants import SECOND
-from paceline.engine.ports import Clock, Holds, LaneUnit, Store, Together, Tx, Work
+from paceline.engine.ports import Clock, Holds, LaneResult, LaneUnit, Store, Together, Tx, Work
 
 REPLAY_US = 2 * SECOND
 """How long those are looked for who wait for a row; whoever has had no turn by then failed too.
@@ -77,17 +77,22 @@ class Commit:
         pieces = [group[start : start + size] for start in range(0, len(group), size)]
         return [answer for piece in pieces for answer in self.answers(piece)]
 
-    def _attempt(self, group: list[Entry], *, again: bool = True) -> list[Any]:
+    def _attempt(
+        self, group: list[Entry], *, again: bool = True, trusting: bool = True
+    ) -> list[Any]:
         try:
             with self._store.write() as tx:
                 if self._busy is not None:
                     tx.hurry()
-                return apply(tx, group)
+                return apply(tx, group, trusting=trusting)
+        except StoreSurprise:
+            # Nobody knows yet whose. Asked one after the other, everybody gets his own answer.
+            return self._attempt(group, again=again, trusting=False)
         except StoreConflict:
             # All of it was undone, and whoever was in the way has what it wanted.
             if not again:
                 raise
-            return self._attempt(group, again=False)
+            return self._attempt(group, again=False, trusting=False)
 
     def _remember(self, error: Exception) -> None:
         if isinstance(error, RowBusy):
@@ -112,12 +117,12 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, StoreUnavailable) and not in_the_way
 
 
-def apply(tx: Tx, group: list[Entry]) -> list[Any]:
+def apply(tx: Tx, group: list[Entry], *, trusting: bool = False) -> list[Any]:
     """Everybody holds lanes, then conversations in the order of their numbers, then turns, so that
     no two wait for each other. And whoever looks conversations up tells the planner how, until the
     transaction ends: all else that counts or lists has been done by then."""
     units = [entry.unit for entry in group if entry.unit is not None]
-    lanes = iter(tx.path.apply(units) if units else ())
+    lanes = iter(_written(tx, units, trusting=trusting) if units else ())
     shared = _done_together(tx, group, "lanes")
     answers: list[Any] = [None] * len(group)
     works = [(place, entry) for place, entry in enumerate(group) if entry.work is not None]
@@ -130,6 +135,11 @@ def apply(tx: Tx, group: list[Entry]) -> list[Any]:
         if entry.work is None:
             answers[place] = next(lanes if entry.together is None else shared[entry.together])
     return answers
+
+
+def _written(tx: Tx, units: list[LaneUnit], *, trusting: bool) -> list[LaneResult]:
+    foretold = tx.path.trust(units) if trusting else None
+    return tx.path.apply(units) if foretold is None else foretold
 
 
 def _do(tx: Tx, works: list[tuple[int, Entry]], answers: list[Any]) -> None:

@@ -6,7 +6,7 @@ Parameters are numbered and go as text; their types are told where they can be t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
 
 _PARAMETER = re.compile(r"%(?:(%)|s|\((\w+)\)s)")
 _BIGINT = 20
@@ -101,6 +102,13 @@ def spelled(statement: str) -> Spelled:
     text = _PARAMETER.sub(number, statement)
     name = f"paceline_{next(_numbers)}".encode()
     return Spelled(name, text.encode(), tuple(names) if names else None)
+
+
+def ordered(known: Spelled, values: Values) -> Sequence[Any]:
+    """The values in the order of the statement's parameters."""
+    if isinstance(values, Mapping):
+        return [values[name] for name in known.parameters or ()]
+    return values
 
 
 def _written(value: Any) -> bytes | None:

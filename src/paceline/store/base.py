@@ -22,7 +22,8 @@ from paceline.store.bulk import Bulk
 from paceline.store.lazily import Lazily
 
 if TYPE_CHECKING:  # SQLite needs nothing of PostgreSQL's driver
-    from paceline.store.wire import Values, Wire
+    from paceline.store.asked import Values
+    from paceline.store.wire import Wire
 
 T = TypeVar("T")
 Cursor = Any
@@ -40,6 +41,13 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 """PostgreSQL's time at this very moment, as an expression."""
+
+
+def insisting(condition: str) -> str:
+    """A SELECT for PostgreSQL that is an error unless the condition is true: a division by zero,
+    and only where something is insisted upon is anything divided."""
+    return f"SELECT 1 / (({condition}) IS TRUE)::int"
+
 
 # A moment, for locks that only change hands; on SQLite whoever writes has the file to itself.
 _PG_HURRY = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '2s'"
@@ -65,6 +73,10 @@ UPDATE counters c SET n = c.n + w.n
 FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])
     AS w (account_id, run_id, state, n)
 WHERE c.account_id = w.account_id AND c.run_id = w.run_id AND c.state = w.state
+"""
+_PG_TOLD_COUNT = f"""
+WITH counted AS ({_PG_COUNT} RETURNING 1)
+{insisting("(SELECT count(*) FROM counted) = %s")}
 """
 _SQLITE_COUNT = Bulk(
     """
@@ -116,6 +128,12 @@ class Context:
         cursor = self.cursor()
         cursor.execute(statement, values)
         return cursor
+
+    def tell(self, statement: str, values: Values) -> None:
+        """The same on a server, for a statement of which nobody needs to know more than that it was
+        not refused: it goes with what is asked next, or with the commit."""
+        assert self._wire is not None, "only a server is told anything"
+        self._wire.tell(statement, values)
 
     def cursor(self) -> Cursor:
         """A cursor of the driver itself, inside this transaction."""
@@ -189,6 +207,12 @@ class Context:
             counted = _SQLITE_COUNT.run(self.cursor(), rows)
         if counted != len(rows):
             raise StoreError(f"{len(rows) - counted} counters of {len(rows)} are missing")
+
+    def tell_counts(self, tally: Tally) -> None:
+        """The same without waiting whether all of them are there: they have to be."""
+        rows = [(*key, change) for key, change in tally.items() if change]
+        if rows:
+            self.tell(_PG_TOLD_COUNT, (*columns(rows), len(rows)))
 
 
 class Subject:

@@ -8,7 +8,13 @@ from typing import ClassVar
 import psycopg
 from sqlalchemy import exc
 
-from paceline.core.errors import RowBusy, StoreConflict, StoreError, StoreUnavailable
+from paceline.core.errors import (
+    RowBusy,
+    StoreConflict,
+    StoreError,
+    StoreSurprise,
+    StoreUnavailable,
+)
 from paceline.store.failures import Place, first_line
 
 POSTGRESQL_ERRORS = (psycopg.Error, exc.SQLAlchemyError)
@@ -21,6 +27,8 @@ _AWAY = ("08", "53", "57P", "58", "25006", "25P03")
 _LOCKED_OUT = "55P03"
 _TOO_LONG = "57014"
 _IN_THE_WAY = ("40001", "40P01")
+# How a statement that insists on something says that it is not so (path_trusting.py).
+_SURPRISED = "22012"
 
 # A server that refuses a login gives no SQLSTATE to the client, only words.
 _REFUSED_LOGIN = re.compile(
@@ -44,6 +52,8 @@ class PostgresqlPlace(Place):
             return RowBusy(f"{self.name}: a row is locked by another process for too long")
         if state == _TOO_LONG:
             return RowBusy(f"{self.name}: a statement took too long: {said}")
+        if state == _SURPRISED:
+            return StoreSurprise(f"{self.name}: something is not as it was believed to be")
         if state.startswith(_IN_THE_WAY):
             return StoreConflict(f"{self.name}: another transaction was in the way: {said}")
         if state.startswith(_AWAY):

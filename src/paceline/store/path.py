@@ -145,6 +145,10 @@ class BasePath(PathReads, ABC):
         self._context.add_counts(tally)
         return _results(units, judged.held, settled, intended)
 
+    def trust(self, units: Sequence[LaneUnit]) -> list[LaneResult] | None:
+        """Only where an answer is worth not waiting for."""
+        return None
+
     @abstractmethod
     def _together(self) -> AbstractContextManager[Any]:
         """What is asked inside is on its way at once; at the end all of it has been answered."""

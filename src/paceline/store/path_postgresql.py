@@ -33,8 +33,16 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from paceline.core.states import DeliveryState
-from paceline.engine.ports.path import LaneUnit
-from paceline.store.base import Cursor, array, columns, storable
+from paceline.engine.ports.path import LaneResult, LaneUnit
+from paceline.store.base import (
+    BY_KEY,
+    PG_NOW,
+    Cursor,
+    array,
+    columns,
+    insisting,
+    storable,
+)
 from paceline.store.locks import Lock
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
@@ -57,6 +65,7 @@ from paceline.store.path import (
     starting_runs,
 )
 from paceline.store.path_reads import Queries
+from paceline.store.path_trusting import believed, foretold
 from paceline.store.rows import suppressed_by
 from paceline.store.settings import why_stopped
 
@@ -70,10 +79,7 @@ def _reached_from(source: DeliveryState) -> str:
 # With it goes a word to the planner: every row is looked up by its key. Its statistics are those of
 # a campaign that was only planned, until somebody gathers new ones; by them hardly anything is
 # ready, and is best found by reading the whole table, at worst once for every message of a group.
-_FENCE = f"""
-SELECT pg_advisory_xact_lock_shared({Lock.FENCE:d}), set_config('enable_seqscan', 'off', true),
-    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)
-"""
+_FENCE = f"SELECT pg_advisory_xact_lock_shared({Lock.FENCE:d}), {BY_KEY}"
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
 _LANES = f"""
 SELECT l.account_id, l.generation, l.owner, l.revision, p.lease_until_at,
@@ -163,12 +169,13 @@ UPDATE deliveries d SET account_id = w.account_id
 FROM w WHERE d.account_id IS NULL AND {_IS_WISHED.replace("d.account_id = w.account_id AND ", "")}
     AND d.attempts = w.attempt - 1
 """
-_START = f"""
-WITH {_WISHES}, passed AS (
+_PASSED = f"""
+passed AS (
     UPDATE deliveries d SET state = 'sending', attempts = w.attempt, due_at = NULL, moved_at = w.at
     FROM w WHERE {_IS_WISHED} AND d.attempts = w.attempt - 1
     RETURNING w.*
-) {_APPENDED}"""
+)"""
+_START = f"WITH {_WISHES}, {_PASSED} {_APPENDED}"
 _CONTINUE = f"""
 WITH {_WISHES}, passed AS (
     SELECT w.* FROM w JOIN deliveries d ON {_IS_WISHED}
@@ -179,10 +186,92 @@ WITH {_WISHES}, passed AS (
 ) {_APPENDED}"""
 
 
+# ---------------------------------------------------------------- the same, insisted upon
+
+_TRUSTED_LANES = f"""
+WITH held AS MATERIALIZED (
+    SELECT l.generation, l.owner, l.revision,
+        a.removed_at IS NULL AND a.state NOT IN ({_NOT_STARTING}) AS starts
+    FROM lanes l JOIN accounts a ON a.id = l.account_id
+    WHERE l.account_id = ANY (%(accounts)s::bigint[])
+    ORDER BY l.account_id FOR NO KEY UPDATE OF l
+), numbered AS (
+    SELECT held.*, row_number() OVER () AS place, %(revisions)s::bigint[] AS revisions,
+        %(generations)s::bigint[] AS generations FROM held
+)
+{
+    insisting(
+        "count(*) = cardinality(%(accounts)s::bigint[]) AND bool_and(("
+        "owner = %(process)s AND generation = generations[place] AND (revisions[place] = -1 "
+        "OR (revision = revisions[place] AND starts))) IS TRUE)"
+    )
+} FROM numbered
+"""
+_TRUSTED_GATE = f"""
+WITH running AS (
+    SELECT id FROM runs WHERE id = ANY (%(runs)s::bigint[]) AND state = 'running'
+    ORDER BY id FOR SHARE
+)
+{
+    insisting(
+        "(SELECT count(*) FROM running) = cardinality(%(runs)s::bigint[]) "
+        "AND (SELECT value::json ->> 'stopped' IS NULL FROM settings WHERE key = 'control') "
+        f"AND (SELECT lease_until_at > {PG_NOW} FROM processes WHERE id = %(process)s)"
+    )
+}
+"""
+_TRUSTED_SETTLE = f"""
+WITH {_WRITTEN}, appended AS (
+    INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {OUTCOME_NAMES}, 'outcome' FROM w
+    ON CONFLICT DO NOTHING RETURNING 1
+), {
+    _MOVED.format(
+        _reached_from(SENDING) + ") AND d.account_id = w.account_id AND (d.run_id = w.run_id"
+    )
+}
+{
+    insisting(
+        "(SELECT count(*) FROM appended) = (SELECT count(*) FROM w) "
+        "AND (SELECT count(*) FROM moved) = (SELECT count(*) FROM w)"
+    )
+}
+"""
+_TRUSTED_START = f"""
+WITH {_WISHES}, {_PASSED}, appended AS ({_APPENDED})
+{insisting("(SELECT count(*) FROM appended) = (SELECT count(*) FROM w)")}
+"""
+
+
 class PostgresqlPath(BasePath):
     """The hot path over arrays, many rows in each statement."""
 
     queries: ClassVar[Queries] = Queries.spelled("%s")
+
+    def trust(self, units: Sequence[LaneUnit]) -> list[LaneResult] | None:
+        group = believed(units)
+        if group is None:
+            return None
+        tell = self._context.tell
+        tell(_FENCE, ())
+        lanes = {
+            "accounts": array([unit.lease.account_id for unit in group.units]),
+            "generations": array([unit.lease.generation for unit in group.units]),
+            "revisions": array(group.revisions),
+            "process": group.process_id,
+        }
+        tell(_TRUSTED_LANES, lanes)
+        if group.intents:
+            gate = {"runs": array(group.runs), "process": group.process_id}
+            tell(_TRUSTED_GATE, gate)
+        if group.settlings:
+            tell(_TRUSTED_SETTLE, (SENDING.value, *self._written(group.settlings)))
+        if group.checkpoints:
+            accounts, texts = group.checkpoints
+            tell(_CHECKPOINT, (array(accounts), array(texts)))
+        if group.intents:
+            tell(_TRUSTED_START, (READY.value, *columns(intent_rows(group.intents))))
+        self._context.tell_counts(group.tally())
+        return foretold(units)
 
     def _together(self) -> AbstractContextManager[Any]:
         return self._context.pipelined()

@@ -12,7 +12,7 @@ connection in another way pays it first.
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -22,9 +22,7 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from sqlalchemy import Connection
 
-from paceline.store.asked import Asked, spelled, type_of
-
-Values = Sequence[Any] | Mapping[str, Any]
+from paceline.store.asked import Asked, Values, ordered, spelled, type_of
 
 
 class Wire:
@@ -110,16 +108,31 @@ class Wire:
                 self._say(owed)
 
     def commit(self) -> None:
-        if self._owed is not None:  # nothing was ever asked
+        """With all that was only told, in one flight. That one is never begun again: whether it was
+        committed cannot be known when nobody answers."""
+        if self._gathered:
+            self._commit_what_was_told()
+        elif self._owed is not None:  # nothing was ever asked
             self._owed = None
         elif self._say(b"COMMIT") != b"COMMIT":
             # A statement had failed, and somebody has gone on as if nothing were the matter.
             raise psycopg.errors.InFailedSqlTransaction("the transaction was rolled back")
         self._is_new = False
 
+    def _commit_what_was_told(self) -> None:
+        if self._pgconn.transaction_status == TransactionStatus.INERROR:
+            raise psycopg.errors.InFailedSqlTransaction("the transaction was rolled back")
+        with self._surely():
+            self._awaited = self._sent(last=b"COMMIT")
+            self._push()
+            failed = self._answered()
+        if failed is not None:
+            raise self._failure(failed)
+
     def roll_back(self) -> None:
         """What cannot be said to a server it finds out when the connection ends."""
         self._owed = self._opening = None
+        self._gathered.clear()
         if self._awaited:
             self._pgconn.finish()
         elif not self.lost and self._pgconn.transaction_status != TransactionStatus.IDLE:
@@ -148,13 +161,17 @@ class Wire:
         value that is not always of one type, or of one that cannot be told from the statement, is
         cast there."""
         known = spelled(statement)
-        if isinstance(values, Mapping):
-            values = [values[name] for name in known.parameters or ()]
-        asked = Asked(known, values, self.wait)
+        asked = Asked(known, ordered(known, values), self.wait)
         self._gathered.append(asked)
         if not self._together:
             self.wait()
         return asked
+
+    def tell(self, statement: str, values: Values) -> None:
+        """The same for a statement whose answer nobody needs, unless it is refused: it goes with
+        whatever is asked next, or with the COMMIT."""
+        known = spelled(statement)
+        self._gathered.append(Asked(known, ordered(known, values), self.wait))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -226,8 +243,9 @@ class Wire:
             self._pgconn.finish()
             raise
 
-    def _sent(self) -> list[Asked | bytes | None]:
-        """What is to be answered now, in this order: statements, and those that are prepared."""
+    def _sent(self, last: bytes | None = None) -> list[Asked | bytes | None]:
+        """What is to be answered now, in this order: statements, those that are prepared, and None
+        for a command."""
         pgconn, awaited = self._pgconn, list[Asked | bytes | None]()
         gathered, self._gathered = self._gathered, []
         pgconn.enter_pipeline_mode()
@@ -244,6 +262,9 @@ class Wire:
                 awaited.append(name)
             pgconn.send_query_prepared(name, one.written)
             awaited.append(one)
+        if last is not None:
+            pgconn.send_query_params(last, None)
+            awaited.append(None)
         pgconn.pipeline_sync()
         return awaited
 

@@ -150,6 +150,16 @@ class Path(Protocol):
         """
         ...
 
+    def trust(self, units: Sequence[LaneUnit]) -> list[LaneResult] | None:
+        """The same, of units that are as good as sure: their answers are known if all is as the
+        lanes believe. Under the same guards; whatever turns out otherwise undoes everything, as a
+        ``StoreSurprise``, at the commit at the latest.
+
+        None where the answers cannot be known beforehand, or there is nothing to be gained: then
+        nothing was done, and ``apply`` does it.
+        """
+        ...
+
     def due(self, account_id: int, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
         """The next deliveries of one run on one account: a read, not a claim.
 
