@@ -11,7 +11,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -26,7 +26,7 @@ from paceline.config import Settings
 from paceline.core.instants import SECOND
 from paceline.core.states import RunState
 from paceline.engine.clock import SystemClock
-from paceline.engine.ports import Clock, Store, Tx
+from paceline.engine.ports import Clock, Crossing, LaneUnit, Store, Tx
 from paceline.interpreter import loop_factory, tune_interpreter
 from paceline.providers.sandbox import Effect, MemoryEffects
 
@@ -67,6 +67,11 @@ class CountedStore:
     def write(self, *, at_once: bool = False) -> AbstractContextManager[Tx]:
         self.groups += 1
         return self._store.write(at_once=at_once)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        crossing = self._store.set_off(units)
+        self.groups += crossing is not None
+        return crossing
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

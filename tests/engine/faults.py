@@ -8,7 +8,7 @@ them knows what the engine looks like inside.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
@@ -23,6 +23,7 @@ from paceline.engine.ports import (
     Clock,
     Driver,
     Found,
+    LaneUnit,
     Media,
     Message,
     Provider,
@@ -65,6 +66,10 @@ class TrippedStore:
             yield tx
             self.trip(number, "before")
         self.trip(number, "after")
+
+    def set_off(self, units: Sequence[LaneUnit]) -> None:
+        """Every commit is tripped over."""
+        return None
 
     @contextmanager
     def read(self) -> Iterator[Any]:

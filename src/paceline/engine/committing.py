@@ -43,9 +43,10 @@ class Entry:
         return "" if self.talk is None else "talk"
 
 
-def commit(store: Store, group: list[Entry], clock: Clock) -> list[Any]:
-    """One answer per unit, in order; an answer that is an exception belongs to that unit alone."""
-    return Commit(store, clock).answers(group)
+def commit(store: Store, group: list[Entry], clock: Clock, *, trusting: bool = True) -> list[Any]:
+    """One answer per unit, in order; an answer that is an exception belongs to that unit alone.
+    ``trusting``: whether units are first taken for as good as sure."""
+    return Commit(store, clock, trusting=trusting).answers(group)
 
 
 class Commit:
@@ -55,9 +56,10 @@ class Commit:
     holds a row that one of them needs: the renewal of the lease waits behind all of them.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, trusting: bool) -> None:
         self._store = store
         self._clock = clock
+        self._trusting = trusting
         self._away: Exception | None = None
         self._busy: RowBusy | None = None
         self._until_us = 0
@@ -77,22 +79,21 @@ class Commit:
         pieces = [group[start : start + size] for start in range(0, len(group), size)]
         return [answer for piece in pieces for answer in self.answers(piece)]
 
-    def _attempt(
-        self, group: list[Entry], *, again: bool = True, trusting: bool = True
-    ) -> list[Any]:
+    def _attempt(self, group: list[Entry], *, again: bool = True) -> list[Any]:
         try:
             with self._store.write() as tx:
                 if self._busy is not None:
                     tx.hurry()
-                return apply(tx, group, trusting=trusting)
+                return apply(tx, group, trusting=self._trusting)
         except StoreSurprise:
             # Nobody knows yet whose. Asked one after the other, everybody gets his own answer.
-            return self._attempt(group, again=again, trusting=False)
+            self._trusting = False
+            return self._attempt(group, again=again)
         except StoreConflict:
             # All of it was undone, and whoever was in the way has what it wanted.
             if not again:
                 raise
-            return self._attempt(group, again=False, trusting=False)
+            return self._attempt(group, again=False)
 
     def _remember(self, error: Exception) -> None:
         if isinstance(error, RowBusy):

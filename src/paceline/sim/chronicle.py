@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from paceline.core.instants import Instant
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import Alert, LedgerRow, Store, Tx
+from paceline.engine.ports import Alert, Crossing, LaneUnit, LedgerRow, Store, Tx
 from paceline.engine.ports.audit import LedgerKey, Moment
 from paceline.sim.loop import OWNER
 
@@ -63,6 +63,9 @@ class Chronicle:
             page = self._page(moment, _rows(tx, new), tx.alerts.list(with_cleared=True))
         self._known.update(new)
         self.pages.append(page)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        return self._store.set_off(units)
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

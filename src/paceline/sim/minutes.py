@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from paceline.core.instants import Instant
 from paceline.core.turns import Patience
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import Store, Tx
+from paceline.engine.ports import Crossing, LaneUnit, Store, Tx
 from paceline.engine.ports.audit import ActiveTurn, TalkMoment
 from paceline.engine.ports.conversations import Conversation, Turn
 from paceline.engine.ports.inbox import Received
@@ -90,6 +90,9 @@ class Minutes:
         if minute is not None:
             self._moment, self._received = moment._replace(now=0), moment.received
             self.entries.append(minute)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        return self._store.set_off(units)
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from paceline.core.errors import RowBusy, StoreBusy, StoreConflict, StoreError, 
 from paceline.core.instants import SECOND, Instant
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal
-from paceline.engine.ports import Store, Tx
+from paceline.engine.ports import LaneUnit, Store, Tx
 from paceline.engine.supervisor import Supervisor, SupervisorOptions
 from paceline.engine.unsubscribing import Links
 from paceline.providers.registry import Registry
@@ -326,6 +326,9 @@ class PortStore:
             if fate is Commit.ROW:
                 self._trace.note(self._name, "store", "undoes a commit that waited for a row")
                 raise RowBusy("somebody else holds a row")
+
+    def set_off(self, units: Sequence[LaneUnit]) -> None:
+        return None  # nothing passes by the runner
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

@@ -7,14 +7,14 @@ written only where something of it has changed: most commits leave it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.clock import LoopClock
-from paceline.engine.ports import Alert, Store, Tx
+from paceline.engine.ports import Alert, Crossing, LaneUnit, Store, Tx
 from paceline.engine.ports.audit import MailMoment, Watched
 from paceline.engine.ports.inbox import Received
 from paceline.sim.loop import OWNER
@@ -68,6 +68,9 @@ class Register:
             entry = None if moment == self._moment else self._read(tx, moment)
         if entry is not None:
             self._keep(moment, entry)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        return self._store.set_off(units)
 
     def read(self) -> AbstractContextManager[Tx]:
         return self._store.read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,8 +10,10 @@ import psycopg
 from sqlalchemy import URL, Connection, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
+from paceline.engine.ports.path import LaneUnit
 from paceline.store import migrate
 from paceline.store.base import Context
+from paceline.store.crossing import Crossing
 from paceline.store.failures_postgresql import PostgresqlPlace
 from paceline.store.locks import Lock
 from paceline.store.schema import complete_for_postgresql
@@ -98,6 +100,22 @@ class PostgresqlStore:
         """Others write at the same time, so there is nothing to wait for at the beginning."""
         with self._transaction(WRITING) as tx:
             yield tx
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        """Only over a connection that lies idle: to open one would take a while."""
+        wire = _taken(self._idle)
+        if wire is None:
+            return None
+        if not wire.usable:
+            wire.drop()
+            return None
+        wire.begin(WRITING)
+        foretold = Transaction(Context(wire.sql, None, wire)).path.trust(units)
+        if foretold is None:
+            wire.commit()  # of nothing
+            self._idle.append(wire)
+            return None
+        return Crossing(wire, self.place, foretold, self._idle.append)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -20,6 +20,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 from paceline.core.errors import StoreBusy, StoreError, StoreUnavailable
 from paceline.core.instants import SECOND, Instant
+from paceline.engine.ports.path import LaneUnit
 from paceline.store import migrate
 from paceline.store.base import Context
 from paceline.store.failures_sqlite import SQLITE_ERRORS, SqlitePlace
@@ -163,6 +164,10 @@ class SqliteStore:
                 reader.close()
             raise
         self._readers.append(reader)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> None:
+        """There is no way to a file that could be waited for otherwise."""
+        return None
 
     def analyse(self) -> None:
         with self._turn, _Transaction(self._writer, "BEGIN IMMEDIATE", self.place):

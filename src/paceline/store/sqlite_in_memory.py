@@ -9,7 +9,7 @@ a file can do to a process (be busy, be away, lose an answer) is the weather's a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
 from paceline.core.instants import Instant
+from paceline.engine.ports.path import LaneUnit
 from paceline.store import migrate
 from paceline.store.base import Context
 from paceline.store.failures_sqlite import SQLITE_ERRORS, SqlitePlace
@@ -54,6 +55,10 @@ class InMemoryStore:
 
     def read(self) -> AbstractContextManager[Transaction]:
         return _Reading(self._connection, self._clock, self._place)
+
+    def set_off(self, units: Sequence[LaneUnit]) -> None:
+        """There is no way to a file that could be waited for otherwise."""
+        return None
 
     def analyse(self) -> None:
         self._driver.execute("ANALYZE")

@@ -12,9 +12,9 @@ connection in another way pays it first.
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -23,6 +23,11 @@ from psycopg.pq.abc import PGconn, PGresult
 from sqlalchemy import Connection
 
 from paceline.store.asked import Asked, Values, ordered, spelled, type_of
+
+T = TypeVar("T")
+READABLE, EITHER = select.POLLIN, select.POLLIN | select.POLLOUT
+Waiting = Generator[int, None, T]
+"""Something that says for which events of the socket it waits, until it has its answer."""
 
 
 class Wire:
@@ -79,6 +84,15 @@ class Wire:
 
     # ------------------------------------------------------------------ transactions
 
+    @property
+    def socket(self) -> int:
+        return self._pgconn.socket
+
+    @property
+    def usable(self) -> bool:
+        """Whether the server has not ended the session meanwhile."""
+        return not self._is_new and self._is_alive()
+
     def begin(self, kind: bytes) -> None:
         """A server that was stopped or has ended the session has closed its end: that is seen
         without asking."""
@@ -122,12 +136,17 @@ class Wire:
     def _commit_what_was_told(self) -> None:
         if self._pgconn.transaction_status == TransactionStatus.INERROR:
             raise psycopg.errors.InFailedSqlTransaction("the transaction was rolled back")
+        self._wait_for(self.committing())
+
+    def committing(self) -> Waiting[None]:
+        """The same for whoever waits otherwise: all that was told, and its COMMIT."""
         with self._surely():
             self._awaited = self._sent(last=b"COMMIT")
-            self._push()
-            failed = self._answered()
+            yield from self._push()
+            failed = yield from self._answered()
         if failed is not None:
             raise self._failure(failed)
+        self._is_new = False
 
     def roll_back(self) -> None:
         """What cannot be said to a server it finds out when the connection ends."""
@@ -193,7 +212,7 @@ class Wire:
             try:
                 with self._surely():
                     self._awaited = self._sent()
-                    self._push()
+                    self._wait_for(self._push())
             except psycopg.OperationalError:
                 if not self._begins_again():
                     raise
@@ -207,7 +226,7 @@ class Wire:
             failed = None
             try:
                 with self._surely():
-                    failed = self._answered()
+                    failed = self._wait_for(self._answered())
             except psycopg.OperationalError:
                 if not self._begins_again():
                     raise
@@ -268,20 +287,20 @@ class Wire:
         pgconn.pipeline_sync()
         return awaited
 
-    def _answered(self) -> PGresult | None:
+    def _answered(self) -> Waiting[PGresult | None]:
         """The first statement that was refused, if one was: those behind it were not looked at."""
         awaited = self._awaited
         failed = None
         try:
             for of in awaited:
-                result = self._next()
+                result = yield from self._next()
                 if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
                     failed = failed or result
                 elif isinstance(of, Asked):
                     of.answer(result, self._transformer)
                 elif of is not None:
                     self._known.add(of)
-            self._next()  # the pipeline's own end
+            yield from self._next()  # the pipeline's own end
             self._pgconn.exit_pipeline_mode()
             self._awaited, self._opening = [], None
         except psycopg.OperationalError:
@@ -291,26 +310,37 @@ class Wire:
             self._pgconn.finish()
         return failed
 
-    def _push(self) -> None:
+    def _push(self) -> Waiting[None]:
         """Send what libpq has gathered, and take in what comes meanwhile: a server that cannot get
         rid of its answers listens to no more questions."""
         while self._pgconn.flush():
-            either = select.poll()
-            either.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
-            either.poll()
+            yield EITHER
             self._pgconn.consume_input()
 
-    def _next(self) -> PGresult:
+    def _next(self) -> Waiting[PGresult]:
         pgconn = self._pgconn
         while True:
             while pgconn.is_busy():
-                self._readable.poll()
+                yield READABLE
                 pgconn.consume_input()
             result = pgconn.get_result()
             if result is not None:  # else it was the end of a statement's results
                 return result
             if self.lost:
                 raise psycopg.OperationalError(self._said())
+
+    def _wait_for(self, talk: Waiting[T]) -> T:
+        try:
+            while True:
+                if (events := next(talk)) == READABLE:
+                    self._readable.poll()
+                else:
+                    either = select.poll()
+                    either.register(self._pgconn.socket, events)
+                    either.poll()
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
 
     def _failure(self, result: PGresult) -> psycopg.Error:
         if self.lost and not result.error_field(psycopg.pq.DiagnosticField.SQLSTATE):

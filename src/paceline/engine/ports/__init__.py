@@ -70,6 +70,7 @@ from paceline.engine.ports.records import (
 )
 from paceline.engine.ports.reminders import Groups, Reminder, Reminders, Undelivered
 from paceline.engine.ports.store import (
+    Crossing,
     Holds,
     Journal,
     Store,
@@ -125,6 +126,7 @@ __all__ = [
     "Clock",
     "Contact",
     "Contacts",
+    "Crossing",
     "Deliveries",
     "Delivery",
     "Driver",

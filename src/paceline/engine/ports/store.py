@@ -135,6 +135,27 @@ class Tx(Protocol):
     def audit(self) -> Audit: ...
 
 
+class Crossing(Protocol):
+    """A transaction on its way to a server, which is waited for by its socket."""
+
+    @property
+    def socket(self) -> int: ...
+
+    @property
+    def foretold(self) -> list[LaneResult]:
+        """What its units are answered if it is committed."""
+        ...
+
+    def step(self) -> int:
+        """Send and take in what there is. For which events it waits then, as ``select.poll`` names
+        them; 0 when it is committed."""
+        ...
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        ...
+
+
 class Store(Protocol):
     """A database that has been opened and found to have the right schema."""
 
@@ -149,6 +170,11 @@ class Store(Protocol):
 
         With ``at_once``, one that would have to wait for another writer is a ``StoreError``.
         """
+        ...
+
+    def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
+        """A write transaction of nothing but these units, taken on trust (``Path.trust``), that is
+        on its way by itself. None where that cannot be, or not without waiting."""
         ...
 
     def read(self) -> AbstractContextManager[Tx]:
