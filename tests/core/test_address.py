@@ -1,10 +1,13 @@
 """Addresses: one spelling each, and clear words for what is none."""
 
+import re
+
 import pytest
 from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.core import address
 from paceline.core.address import (
     ERASED,
     KINDS,
@@ -155,3 +158,33 @@ def test_an_address_is_understood_once_for_a_while() -> None:
     hits = canonical.cache_info().hits
     assert canonical("+49 151 12345678") == "+4915112345678"
     assert canonical.cache_info().hits == hits + 1
+
+
+LOCAL = [
+    "bob",
+    "a.b-c+d",
+    "1234567",
+    "12345",
+    "120363-04",
+    "linkedin.com/in/bob",
+    "urn:li:x",
+    "o'n",
+]
+DOMAINS = [
+    "example.com", "g.us", "C.US", "s.whatsapp.net", "x.net", "lid", "newsletter", "a.b.us",
+    "bücher.example", "-.x", "example.com/in/x", "broadcast", "us.example", "1.2.3.4",
+]  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.tuples(st.sampled_from(LOCAL), st.sampled_from(DOMAINS)).map("@".join),
+        st.from_regex(address._SURELY_EMAIL, fullmatch=True),
+        st.text(st.sampled_from("ab1.@-+/: _us\n"), max_size=20),
+    )
+)
+def test_what_is_seen_at_a_glance_is_what_a_closer_look_would_say(text: str) -> None:
+    at_a_glance = guess_kind(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(address, "_SURELY_EMAIL", re.compile(r"(?!)"))
+        assert guess_kind(text) == at_a_glance

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.core.names import LONGEST, Named, Names, signed_in
+from paceline.core.names import LONGEST, Named, Names, signed_in, spelled
 
 NAMES = Names(b"k" * 32)
 IDS = st.integers(min_value=0, max_value=10**18 - 1)
@@ -28,6 +28,11 @@ def test_a_proof_is_a_keyed_hash_in_base_32(delivery_id: int, part: int) -> None
     digest = blake2b(f"name {delivery_id} {part}".encode(), digest_size=10, key=NAMES.key).digest()
     proof = base64.b32encode(digest).decode().lower()
     assert NAMES.of(delivery_id, part) == f"pl{delivery_id}-{part}-{proof}"
+
+
+@given(st.binary(max_size=60))
+def test_bytes_are_spelled_in_base_32(raw: bytes) -> None:
+    assert spelled(raw) == base64.b32encode(raw).decode().rstrip("=").lower()
 
 
 @given(st.text(max_size=60))

@@ -38,6 +38,10 @@ ERASED = "erased:"
 _ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[a-z0-9](?:[a-z0-9]|-(?!-)){0,61}(?<!-)"
 _PLAIN_EMAIL = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+[a-z]{{2,24}})")
+# What WhatsApp calls people and groups ends in ``.us`` or ``.net``, if there is a dot in it at all.
+_SURELY_EMAIL = re.compile(
+    r"[a-z0-9._+-]+@(?:[a-z0-9-]+\.)+(?!(?:us|net)\Z)[a-z]+", re.ASCII | re.IGNORECASE
+)
 _SPECIAL = re.compile(r"(?:^|\.)(?:arpa|invalid|local|localhost|onion|test|alt)$")
 _PERSON_AT_WHATSAPP = re.compile(r"(\d{7,15})(?::\d+)?@(?:s\.whatsapp\.net|c\.us)", re.IGNORECASE)
 # People who hide their number: as WhatsApp names them, and as it names them to one business.
@@ -107,6 +111,8 @@ def understood(text: str, region: str | None = None) -> tuple[Kind, str]:
 def guess_kind(text: str) -> Kind:
     """What an address most likely is, by its looks."""
     written = text.strip()
+    if _SURELY_EMAIL.fullmatch(written):
+        return "email"
     if _GROUP.fullmatch(written):
         return "group"
     if _PERSON_AT_WHATSAPP.fullmatch(written):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import email.policy
+import hashlib
 from email.message import EmailMessage
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paceline.core.instants import SECOND, parse_instant
 from paceline.core.model import Part
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Message, Thread
+from paceline.providers.mail import letters
 from paceline.providers.mail.letters import (
     File,
     Letter,
@@ -101,7 +106,40 @@ def test_lines_are_as_mail_servers_take_them() -> None:
     assert parsed(letter)["Subject"] == long.strip()
 
 
+@given(st.text(max_size=40))
+def test_an_id_has_the_key_in_base_32_and_the_beginning_of_a_hash(key: str) -> None:
+    """They are in letters that were sent years ago, so they stay as they are."""
+
+    def spelled(raw: bytes) -> str:
+        return base64.b32encode(raw).decode().rstrip("=").lower()
+
+    proof = spelled(hashlib.sha256(b"paceline " + key.encode()).digest())[:6]
+    own = f"<pl.{spelled(key.encode())}.{proof}@shop.example>"
+    assert message_id(key, ANNA) == own
+    assert key_in(own) == (key or None)
+
+
 # ---------------------------------------------------------------------- words and pictures
+
+
+@pytest.mark.parametrize("length", [letters.SHORT, letters.SHORT + 1, letters.LONG + 1])
+def test_a_page_that_is_the_same_for_all_and_one_of_ones_own(length: int) -> None:
+    """What is remembered of one letter is not in another."""
+    asked: list[str] = []
+
+    def told(html: str) -> str:
+        asked.append(html)
+        return f"{html[-4:]} {'x' * length}"
+
+    for end in ("one.", "two.", "one.", "tva.", "two."):
+        page = f"{'<p>a</p>' * (length // 8)}{end:>{length % 8 + 4}}"
+        read = parsed(made(message(text="", html=page), html_to_text=told))
+        plain, shown = read.iter_parts()
+        assert plain.get_content().startswith(f"{end} x")
+        assert shown.get_content() == f"{page}\r\n"
+        own = parsed(made(message(text=page)))
+        assert own.get_content() == f"{page}\r\n"
+    assert len(asked) == (3 if length <= letters.LONG else 5)
 
 
 def test_html_has_a_text_beside_it() -> None:

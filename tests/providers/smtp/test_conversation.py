@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.providers.smtp.conversation import (
     LONGEST_ANSWER,
     LONGEST_LINE,
+    USUAL,
     Answer,
     Conversation,
     Lost,
@@ -213,3 +216,90 @@ def test_leaving_says_goodbye_once() -> None:
         assert wire.aborted, "what has not gone out by then must not go out any more"
 
     asyncio.run(scene())
+
+
+# ---------------------------------------------------------------------- how long is waited
+
+
+LONG_S, SOON_S = 3_600.0, 0.02
+"""More than a test takes, and less than anybody notices."""
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        (SOON_S,),
+        (LONG_S, SOON_S),
+        (SOON_S / 4, SOON_S),
+        (SOON_S, LONG_S, SOON_S),
+    ],
+    ids=["once", "sooner", "later", "sooner again"],
+)
+def test_what_is_allowed_last_counts(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], allowed: tuple[float, ...]
+) -> None:
+    async def scene() -> float:
+        conversation = Conversation(Wire())
+        for seconds in allowed[:-1]:
+            conversation.allow(seconds)
+            conversation.say(b"?")
+            waiting = asyncio.ensure_future(conversation.answer())
+            await asyncio.sleep(0)
+            conversation.data_received(b"250 ok\r\n")
+            assert await waiting == Answer(250, "ok")
+        began_s = asyncio.get_running_loop().time()
+        conversation.allow(allowed[-1])
+        conversation.say(b"?", 2)
+        conversation.data_received(b"250 ok\r\n")
+        assert await conversation.answer() == Answer(250, "ok"), "what is there is not late"
+        with pytest.raises(TimeoutError):
+            await conversation.answer()
+        with pytest.raises(TimeoutError):
+            await conversation.answer()
+        conversation.data_received(b"354 late\r\n")
+        assert await conversation.answer() == Answer(354, "late")
+        return asyncio.get_running_loop().time() - began_s
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(scene()) >= allowed[-1]
+
+
+def test_one_timer_for_any_number_of_letters_and_none_when_it_is_over() -> None:
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+        wound: list[asyncio.TimerHandle] = []
+
+        def counted(at_s: float, ring: Callable[[], None]) -> asyncio.TimerHandle:
+            wound.append(call_at(at_s, ring))
+            return wound[-1]
+
+        conversation = Conversation(Wire())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_at", counted)
+            for seconds in (LONG_S, 2 * LONG_S) * 20:
+                conversation.allow(seconds)
+                conversation.say(b"?")
+                waiting = asyncio.ensure_future(conversation.answer())
+                await asyncio.sleep(0)
+                conversation.data_received(b"250 ok\r\n")
+                await waiting
+        assert len(wound) == 1 and not wound[0].cancelled()
+        conversation.end("enough")
+        assert wound[0].cancelled(), "nobody is kept in memory for it"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("line", [b"250 ok\r\n", b"550 " + b"x" * USUAL + b"\r\n"])
+def test_an_answer_is_the_same_however_often_it_comes(line: bytes) -> None:
+    """What is remembered of an answer is not taken for a line of another."""
+    expected = Answer(int(line[:3]), line[4:].strip().decode())
+    answers, _, _ = told(line, line, asked=2)
+    assert answers == [expected] * 2
+    answers, error, _ = told(b"250-one\r\n" + line, asked=1)
+    if expected.code == 250:
+        assert answers == [Answer(250, f"one\n{expected.text}")]
+    else:
+        assert error is not None and error.garbled and not answers

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -337,7 +336,7 @@ def test_no_address_says_anything_to_the_server(field: str, bad: str) -> None:
 
     async def scene(server: WireServer) -> Outcome:
         line = await opened(server)
-        refused = await line.deliver(replace(LETTER, **{field: bad}), 30)
+        refused = await line.deliver(LETTER._replace(**{field: bad}), 30)
         assert line.is_open and (await line.deliver(LETTER, 30)).kind is K.ACCEPTED
         await line.quit()
         return refused

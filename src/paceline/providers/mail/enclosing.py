@@ -18,6 +18,8 @@ def new_shelf() -> Shelf[File]:
 
 def files_of(message: Message, shelf: Shelf[File]) -> list[File] | Outcome:
     """In the part's order; an outcome where one of them is not at hand any more."""
+    if message.part.media is None and not message.attached:
+        return []
     about = () if message.part.media is None else (message.handle or "",)
     found = [shelf.get(handle) for handle in (*about, *message.attached)]
     there = [file for file in found if file is not None]

@@ -13,8 +13,13 @@ import base64
 import binascii
 import hashlib
 import re
+from functools import lru_cache
 
-from paceline.core.names import signed_in
+from paceline.core.names import signed_in, spelled
+
+_ALIKE = 20
+"""So many bytes are the same in many keys of an installation: its own name, and what their numbers
+begin with. They are spelled without regard to the rest, because five bytes are eight letters."""
 
 _OURS = re.compile(
     r"(?<![a-z0-9.])pl\.([a-z2-7]{2,300})\.([a-z2-7]{6})(?![a-z0-9.])", re.IGNORECASE
@@ -23,7 +28,8 @@ _OURS = re.compile(
 
 def token(key: str) -> str:
     """The key as it stands in a Message-ID, or in the address that bounces go to."""
-    return f"pl.{_letters(key.encode())}.{_proof(key)}"
+    raw = key.encode()
+    return f"pl.{_beginning(raw[:_ALIKE])}{spelled(raw[_ALIKE:])}.{_proof(raw)}"
 
 
 def id_of(key: str, domain: str) -> str:
@@ -46,13 +52,14 @@ def _read(letters: str, proof: str) -> str | None:
         key = base64.b32decode(upper + "=" * (-len(upper) % 8)).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return key if _proof(key) == proof.lower() else None
+    return key if _proof(key.encode()) == proof.lower() else None
 
 
-def _proof(key: str) -> str:
+def _proof(raw: bytes) -> str:
     # Five bytes make eight letters: the rest need not be written for six of them.
-    return _letters(hashlib.sha256(b"paceline " + key.encode()).digest()[:5])[:6]
+    return spelled(hashlib.sha256(b"paceline " + raw).digest()[:5])[:6]
 
 
-def _letters(raw: bytes) -> str:
-    return base64.b32encode(raw).decode().rstrip("=").lower()
+@lru_cache(maxsize=64)
+def _beginning(raw: bytes) -> str:
+    return spelled(raw)

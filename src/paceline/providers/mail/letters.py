@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from email.utils import format_datetime
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote
 
 from paceline.core.instants import SECOND, Instant, to_datetime
@@ -28,14 +28,17 @@ __all__ = ["File", "Letter", "Sender", "compose", "key_in", "message_id", "too_l
 MOST_REFERENCES = 12
 """More earlier letters than these are not named: the first and the latest are what counts."""
 
+SHORT, LONG = 300, 100_000
+"""Texts of so many characters are remembered: to write a shorter one takes no longer than to look
+it up, and many longer ones would take much memory."""
+
 _LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ID = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]{1,300}>")
 _RE = re.compile(r"re:\s", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(NamedTuple):
     """Whom a letter is from, as people see it."""
 
     address: str
@@ -43,8 +46,7 @@ class Sender:
     reply_to: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(NamedTuple):
     """Ready to be handed over: the bytes, and for the envelope from whom and to whom."""
 
     message_id: str
@@ -64,7 +66,7 @@ class Letter:
 
 def message_id(key: str, sender: Sender) -> str:
     """The same for every attempt, and another for every message."""
-    return id_of(key, _own(sender.address)[1])
+    return id_of(key, _own(sender).domain)
 
 
 def compose(
@@ -87,17 +89,20 @@ def compose(
         return refusal("text", "there is nothing in the message")
     if message.unsubscribe and not _LINK.fullmatch(message.unsubscribe):
         return refusal("unsubscribe", "the link to unsubscribe is no address of the web")
-    if largest is not None and sum(len(file.content) for file in files) > largest:
-        return too_large(sum(len(file.content) for file in files), largest)
-    own_id = message_id(message.key, sender)
+    if files and largest is not None:
+        enclosed = sum(len(file.content) for file in files)
+        if enclosed > largest:
+            return too_large(enclosed, largest)
     try:
-        above = _above(sender, message, target, own_id, at)
+        own = _own(sender)
+        own_id = id_of(message.key, own.domain)
+        above = _above(own, sender, message, target, own_id, at)
         raw = above.encode() + _inside(part.text, part.html, files, html_to_text)
     except UnicodeEncodeError:
         return refusal("text", "the message has characters in it that no text has")
     if largest is not None and len(raw) > largest:
         return too_large(len(raw), largest)
-    return Letter(own_id, raw, _own(sender.address)[0], target)
+    return Letter(own_id, raw, own.address, target)
 
 
 def too_large(size: int, largest: int) -> Outcome:
@@ -105,38 +110,49 @@ def too_large(size: int, largest: int) -> Outcome:
     return refusal("too-large", f"the letter has {has:.1f} MiB, and {most:.1f} MiB can be sent")
 
 
-def _above(sender: Sender, message: Message, target: str, own_id: str, at: Instant) -> str:
+def _above(
+    own: _Own, sender: Sender, message: Message, target: str, own_id: str, at: Instant
+) -> str:
     """Everything above the letter. Nothing here says that a machine sent it: a campaign is no
     automatic answer, and clients would treat it as one."""
-    lines = {
-        "From": _from(sender),
-        "To": target,
-        "Reply-To": wire_address(sender.reply_to) if sender.reply_to else "",
-        "Subject": headers.words(_subject(message), "Subject"),
-        "Date": _date(at // SECOND),
-        "Message-ID": own_id,
-        **_references(sender, message.thread),
-    }
-    if message.unsubscribe:
-        lines["List-Unsubscribe"] = f"<{message.unsubscribe}>"
-        lines["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    lines["MIME-Version"] = "1.0"
-    return "".join(
-        f"{name}: {value}\r\n" for name, value in lines.items() if value or name == "Subject"
+    earlier = _references(sender, message.thread) if message.thread else ""
+    leaving = (
+        f"List-Unsubscribe: <{message.unsubscribe}>\r\n"
+        "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+        if message.unsubscribe
+        else ""
+    )
+    return (
+        f"From: {own.shown}\r\n"
+        f"To: {target}\r\n"
+        f"{own.reply_to}"
+        f"Subject: {_subject(message.part.subject, message.thread)}\r\n"
+        f"Date: {_date(at // SECOND)}\r\n"
+        f"Message-ID: {own_id}\r\n"
+        f"{earlier}"
+        f"{leaving}"
+        "MIME-Version: 1.0\r\n"
     )
 
 
-# These are the same for every letter of an account, or of a second.
-@lru_cache(maxsize=4_096)
-def _own(address: str) -> tuple[str, str]:
-    """A sender's address as it is sent, and its domain."""
-    wire = wire_address(address)
-    return wire, domain_of(wire)
+class _Own(NamedTuple):
+    """What is the same in every letter of a sender."""
+
+    address: str
+    domain: str
+    shown: str
+    """Address and name."""
+    reply_to: str
+    """The header, where there is one."""
 
 
+# These are the same for every letter of an account, or of a second, or most of a campaign.
 @lru_cache(maxsize=4_096)
-def _from(sender: Sender) -> str:
-    return headers.mailbox(_own(sender.address)[0], sender.name, "From")
+def _own(sender: Sender) -> _Own:
+    address = wire_address(sender.address)
+    reply_to = f"Reply-To: {wire_address(sender.reply_to)}\r\n" if sender.reply_to else ""
+    shown = headers.mailbox(address, sender.name, "From")
+    return _Own(address, domain_of(address), shown, reply_to)
 
 
 @lru_cache(maxsize=16)
@@ -144,44 +160,70 @@ def _date(at_s: int) -> str:
     return format_datetime(to_datetime(at_s * SECOND))
 
 
-def _references(sender: Sender, thread: Thread | None) -> dict[str, str]:
-    if thread is None or not thread.keys:
-        return {}
+@lru_cache(maxsize=256)
+def _written(subject: str) -> str:
+    return headers.words(headers.one_line(subject), "Subject")
+
+
+def _references(sender: Sender, thread: Thread) -> str:
     keys = thread.keys
     if len(keys) > MOST_REFERENCES:
         keys = (keys[0], *keys[1 - MOST_REFERENCES :])
     ids = [key if key.startswith("<") else message_id(key, sender) for key in keys]
     # What others call their letters is theirs to say, and not to write headers of ours with.
     ids = [one for one in ids if _ID.fullmatch(one)]
-    return {"In-Reply-To": ids[-1], "References": headers.in_lines(ids)} if ids else {}
+    if not ids:
+        return ""
+    return f"In-Reply-To: {ids[-1]}\r\nReferences: {headers.in_lines(ids)}\r\n"
 
 
-def _subject(message: Message) -> str:
-    own = headers.one_line(message.part.subject)
-    thread: Thread | None = message.thread
-    if own or thread is None:
-        return own
+def _subject(own: str, thread: Thread | None) -> str:
+    written = _written(own)
+    if written or thread is None:
+        return written
     first = headers.one_line(thread.subject)
-    return first if not first or _RE.match(first) else f"Re: {first}"
+    return _written(first if not first or _RE.match(first) else f"Re: {first}")
 
 
 def _inside(
     text: str, html: str, files: Sequence[File], html_to_text: Callable[[str], str]
 ) -> bytes:
     """The words, the pictures that stand among them, then what is attached."""
-    pictures, attached = _sorted(html, files)
+    pictures, attached = _sorted(html, files) if files else ({}, [])
     for name, file in pictures.items():
         html = _referring(html, file.name, name)
-    whole = mime.text(text if text.strip() or not html.strip() else html_to_text(html))
-    if html.strip():
-        page = mime.text(html, "html")
+    if not html.strip():
+        whole = _words(text, "plain")
+    else:
+        page = _words(html, "html")
         if pictures:
             shown = [mime.file(file, name) for name, file in pictures.items()]
             page = mime.together("related", [page, *shown], "related")
-        whole = mime.together("alternative", [whole, page], "words")
+        plain = _words(text if text.strip() else _read_out(html, html_to_text), "plain")
+        whole = mime.together("alternative", [plain, page], "words")
     if attached:
         whole = mime.together("mixed", [whole, *map(mime.file, attached)], "letter")
     return whole
+
+
+def _words(words: str, subtype: str) -> bytes:
+    """A text or a page as a part. What has no blanks is the same for a whole campaign."""
+    worth_it = SHORT < len(words) <= LONG
+    return _same_words(words, subtype) if worth_it else mime.text(words, subtype)
+
+
+def _read_out(html: str, html_to_text: Callable[[str], str]) -> str:
+    return _same_page(html, html_to_text) if len(html) <= LONG else html_to_text(html)
+
+
+@lru_cache(maxsize=32)
+def _same_words(words: str, subtype: str) -> bytes:
+    return mime.text(words, subtype)
+
+
+@lru_cache(maxsize=32)
+def _same_page(html: str, html_to_text: Callable[[str], str]) -> str:
+    return html_to_text(html)
 
 
 def _sorted(html: str, files: Sequence[File]) -> tuple[dict[str, File], list[File]]:

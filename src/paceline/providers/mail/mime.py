@@ -14,7 +14,7 @@ import re
 from base64 import encodebytes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from urllib.parse import quote
 
 from paceline.providers.mail.headers import LINE, one_line
@@ -48,13 +48,19 @@ class File:
 
 def text(words: str, subtype: str = "plain") -> bytes:
     """A text as a part; ``UnicodeEncodeError`` where it is none."""
-    lines = _UNWRITTEN.sub(" ", words.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-    if lines[-1]:
-        lines.append("")
-    raw = "\r\n".join(lines).encode()
-    encoding, body = _encoded(raw)
-    head = f'Content-Type: text/{subtype}; charset="utf-8"\r\nContent-Transfer-Encoding: {encoding}'
-    return head.encode() + EOL + EOL + body
+    written = _UNWRITTEN.sub(" ", words.replace("\r\n", "\n").replace("\r", "\n"))
+    if written and not written.endswith("\n"):
+        written += "\n"
+    encoding, body = _encoded(written.replace("\n", "\r\n").encode())
+    return _head(subtype, encoding) + body
+
+
+@cache
+def _head(subtype: str, encoding: str) -> bytes:
+    return (
+        f'Content-Type: text/{subtype}; charset="utf-8"\r\n'
+        f"Content-Transfer-Encoding: {encoding}\r\n\r\n"
+    ).encode()
 
 
 def file(given: File, content_id: str = "") -> bytes:
@@ -81,12 +87,16 @@ def together(kind: str, parts: Sequence[bytes], edge: str) -> bytes:
 
 def _encoded(raw: bytes) -> tuple[str, bytes]:
     """As it is, if everybody can read that; else in the way that takes less."""
-    others = len(raw) - len(raw.decode("ascii", "ignore"))
-    if not others and EDGE not in raw and max(map(len, raw.split(EOL))) <= LINE:
+    if raw.isascii() and EDGE not in raw and _is_narrow(raw):
         return "7bit", raw
+    others = len(raw) - len(raw.decode("ascii", "ignore"))
     if others * 3 > len(raw):
         return "base64", encodebytes(raw).replace(b"\n", EOL)
     return "quoted-printable", binascii.b2a_qp(raw, istext=True)
+
+
+def _is_narrow(raw: bytes) -> bool:
+    return len(raw) <= LINE or max(map(len, raw.split(EOL))) <= LINE
 
 
 def _type(mime: str) -> str:

@@ -9,6 +9,10 @@ the oldest question that has none yet. That holds as long as nothing else comes.
 byte that comes while no answer is owed, and with the first line that is no answer, the conversation
 is over for good; and nothing is asked before all is read that was answered. What came before the
 end still counts.
+
+**How long is waited** is said once for all answers that follow. A timer of its own for every letter
+would cost more than reading its answers, and nearly none ever rings; so there is one, which is only
+moved when it would ring too late, and looks at what is allowed now when it rings.
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
+from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST_LINE = 8_192
 LONGEST_ANSWER = 4 * LONGEST_LINE
 """More bytes than these no server has to say; whoever goes on is not listened to."""
+USUAL = 200
+"""Answers with fewer bytes are remembered for a while: most are the same for every letter."""
 SHOWN = 200
 
 _LINE = re.compile(rb"([0-9]{3})(?![0-9])(-?)(.*)", re.DOTALL)
@@ -31,6 +38,16 @@ class Answer(NamedTuple):
 
     code: int
     text: str
+
+
+@lru_cache(maxsize=256)
+def _whole(line: bytes) -> Answer | None:
+    """The answer that a line is by itself, as nearly every is; None where it may be something
+    else."""
+    code = line[:3]
+    if line[3:4] != b" " or not code.isdigit():
+        return None
+    return Answer(int(code), line[4:].strip().decode(errors="replace"))
 
 
 class Lost(Exception):
@@ -61,12 +78,23 @@ class Conversation(asyncio.Protocol):
         self._over = ""
         """Why the conversation is over; empty while it goes on."""
         self._garbled = False
+        self._loop = asyncio.get_running_loop()
+        self._until_s: float | None = None
+        """By when the loop's clock an answer is to be there; None where it may take any time."""
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = 0.0
+        """When it rings: then, or before."""
         transport.set_protocol(self)
 
     @property
     def is_open(self) -> bool:
         # Whoever had the connection before may have been told of its end, and nobody is told twice.
         return not (self._over or self._transport.is_closing())
+
+    def allow(self, seconds: float) -> None:
+        """From now on this is how long all that is waited for may take together; what is not there
+        by then is a ``TimeoutError``."""
+        self._until_s = self._loop.time() + seconds
 
     def say(self, words: bytes, answers: int = 1) -> None:
         """Write commands, or whatever else gets so many answers; ``Lost`` if nothing was written,
@@ -79,11 +107,14 @@ class Conversation(asyncio.Protocol):
         self._transport.write(words)
 
     async def answer(self) -> Answer:
-        """The next answer that is owed; ``Lost`` where there will be none."""
+        """The next answer that is owed; ``Lost`` where there will be none, ``TimeoutError`` where
+        there is none in time."""
         while not self._answers:
             if self._over:
                 raise self._loss()
-            self._waiter = asyncio.get_running_loop().create_future()
+            if self._until_s is not None:
+                self._mind(self._until_s)
+            self._waiter = self._loop.create_future()
             try:
                 await self._waiter
             finally:
@@ -132,6 +163,10 @@ class Conversation(asyncio.Protocol):
 
     def _take(self, line: bytes) -> bool:
         """Add a line to the answer it belongs to; whether it was one."""
+        if not self._lines and len(line) <= USUAL and (whole := _whole(line)):
+            self._answers.append(whole)
+            self._owed -= 1
+            return True
         found = _LINE.fullmatch(line)
         self._length += len(line)
         if found is None or (self._lines and found[1] != self._code):
@@ -154,6 +189,26 @@ class Conversation(asyncio.Protocol):
         if not self._over:
             self._over, self._garbled = why, garbled
             self._wake()
+            self._silence()
+
+    def _mind(self, until_s: float) -> None:
+        """See to it that whoever waits is woken by then; ``TimeoutError`` where it is too late."""
+        if self._loop.time() >= until_s:
+            raise TimeoutError
+        if self._alarm is None or self._alarm_s > until_s:
+            self._silence()
+            self._alarm_s = until_s
+            self._alarm = self._loop.call_at(until_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        # Whoever waits looks at the time, and waits on if there is some left.
+        self._wake()
+
+    def _silence(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -86,7 +85,8 @@ class SmtpDriver:
 
     async def send(self, message: Message) -> Outcome:
         outcome = await self._send(message)
-        return outcome._replace(reason=self.masked(outcome.reason))
+        # Most say nothing but yes.
+        return outcome._replace(reason=self.masked(outcome.reason)) if outcome.reason else outcome
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         if len(content) > self._largest:
@@ -164,9 +164,9 @@ class SmtpDriver:
         if isinstance(letter, Outcome) or self._path == letter.sender:
             return letter
         if KEY not in self._path:
-            return replace(letter, sender=self._path)
+            return letter._replace(sender=self._path)
         named = message.signed_name
-        return replace(letter, sender=self._path.replace(KEY, named)) if named else letter
+        return letter._replace(sender=self._path.replace(KEY, named)) if named else letter
 
     @property
     def _largest(self) -> int:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
@@ -169,9 +169,9 @@ class Line:
         if not (self._refused or idle):
             return True
         try:
-            async with asyncio.timeout(self._timing.check_s):
-                self._conversation.say(b"RSET\r\n")
-                answer = await self._conversation.answer()
+            self._conversation.allow(self._timing.check_s)
+            self._conversation.say(b"RSET\r\n")
+            answer = await self._conversation.answer()
         except GONE:
             self.drop()
             return False
@@ -194,19 +194,19 @@ class Line:
     async def _announce(self, letter: Letter, within_s: float) -> Outcome | None:
         """All before the letter itself; None if the server will have it."""
         conversation, step = self._conversation, _FIRST
-        commands = _envelope(letter, self.offers)
+        at_once, commands = self.offers.pipelining, _envelope(letter, self.offers)
+        conversation.allow(within_s)
         try:
-            async with asyncio.timeout(within_s) as limit:
-                if self.offers.pipelining:
-                    conversation.say(b"".join(commands), len(commands))
-                for step, command in zip(YES, commands, strict=True):
-                    if not self.offers.pipelining:
-                        conversation.say(command)
-                    answer = await conversation.answer()
-                    if answer.code not in YES[step]:
-                        break
-                else:
-                    return None
+            if at_once:
+                conversation.say(b"".join(commands.values()), len(commands))
+            for step, answers in YES.items():
+                if not at_once:
+                    conversation.say(commands[step])
+                answer = await conversation.answer()
+                if answer.code not in answers:
+                    break
+            else:
+                return None
         except GONE as error:
             self.drop()
             if isinstance(error, Lost) and error.garbled:
@@ -219,27 +219,27 @@ class Line:
         self.ended_early = step == "mail" and answer.code == CLOSING
         if not _goes_on(answer):
             self.drop()
-        elif self.offers.pipelining:
-            await self._catch_up(step, limit.when())
+        elif at_once:
+            await self._catch_up(step)
         return _read(answer, step)
 
-    async def _catch_up(self, refused: Step, until_s: float | None) -> None:
-        """Hear what else was asked together with what was refused, or hang up. Only another no
-        is in order, or the wish for a letter that has a recipient no more."""
+    async def _catch_up(self, refused: Step) -> None:
+        """Hear what else was asked together with what was refused, in the time that is left for
+        all of it, or hang up. Only another no is in order, or the wish for a letter that has a
+        recipient no more."""
         conversation, rest = self._conversation, list(YES)[list(YES).index(refused) + 1 :]
         try:
-            async with asyncio.timeout_at(until_s):
-                for step in rest:
+            for step in rest:
+                answer = await conversation.answer()
+                if step == "data" and answer.code == GO_ON:
+                    conversation.say(b".\r\n")
                     answer = await conversation.answer()
-                    if step == "data" and answer.code == GO_ON:
-                        conversation.say(b".\r\n")
-                        answer = await conversation.answer()
-                        in_order = 200 <= answer.code < 300 or _goes_on(answer)
-                    else:
-                        in_order = _goes_on(answer)
-                    if not in_order:
-                        self.drop()
-                        return
+                    in_order = 200 <= answer.code < 300 or _goes_on(answer)
+                else:
+                    in_order = _goes_on(answer)
+                if not in_order:
+                    self.drop()
+                    return
         except GONE:
             self.drop()
 
@@ -252,8 +252,8 @@ class Line:
                 f"the connection was lost before the letter was sent: {error}", "connection"
             )
         try:
-            async with asyncio.timeout(self._timing.content_s):
-                answer = await self._conversation.answer()
+            self._conversation.allow(self._timing.content_s)
+            answer = await self._conversation.answer()
         except GONE as error:
             self.drop()
             return unknown(f"the connection was lost while the letter was sent: {_told(error)}")
@@ -271,9 +271,9 @@ class Line:
         """Say goodbye, and hang up whether or not it is heard."""
         try:
             with suppress(*GONE):
-                async with asyncio.timeout(self._timing.quit_s):
-                    self._conversation.say(b"QUIT\r\n")
-                    await self._conversation.answer()
+                self._conversation.allow(self._timing.quit_s)
+                self._conversation.say(b"QUIT\r\n")
+                await self._conversation.answer()
         finally:
             # All is said; a server that is slow to hang up is not waited for.
             self._conversation.leave()
@@ -300,15 +300,15 @@ def _offers(client: aiosmtplib.SMTP) -> Offers:
     )
 
 
-def _envelope(letter: Letter, offers: Offers) -> Sequence[bytes]:
+def _envelope(letter: Letter, offers: Offers) -> Mapping[Step, bytes]:
     """What is asked before a letter, in the order of ``YES``."""
     size = f" SIZE={letter.size}" if offers.sized else ""
     utf8 = " SMTPUTF8" if letter.needs_utf8 else ""
-    return (
-        f"MAIL FROM:<{letter.sender}>{size}{utf8}\r\n".encode(),
-        f"RCPT TO:<{letter.recipient}>\r\n".encode(),
-        b"DATA\r\n",
-    )
+    return {
+        "mail": f"MAIL FROM:<{letter.sender}>{size}{utf8}\r\n".encode(),
+        "rcpt": f"RCPT TO:<{letter.recipient}>\r\n".encode(),
+        "data": b"DATA\r\n",
+    }
 
 
 async def _start_tls(client: aiosmtplib.SMTP) -> None:
