@@ -1,12 +1,15 @@
 """A group that crosses to the server by itself, and whoever waits for it in the loop."""
 
 import asyncio
+import socket
+import struct
+import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import URL, make_url, text
 
 from paceline.core.errors import StoreSurprise, StoreUnavailable
 from paceline.core.states import DeliveryState
@@ -14,6 +17,7 @@ from paceline.engine.clock import SystemClock
 from paceline.engine.crossing import arrived
 from paceline.engine.journal import GroupJournal, ThreadRunner
 from paceline.engine.ports import Crossing, LaneResult, LaneUnit
+from paceline.interpreter import loop_factory
 from paceline.store.database import open_store
 from tests.store.scene import T0, Lane, Scene, Ticker, intent, settlement, unit
 from tests.store.wiring import PID, end_session
@@ -96,11 +100,9 @@ def test_it_is_committed_when_it_has_arrived(scene: Scene, wishes: list[LaneUnit
 
 
 def test_the_connection_is_used_again(scene: Scene, wishes: list[LaneUnit]) -> None:
-    with scene.store.write() as tx:
-        pid = tx._context.ask(PID).fetchone()  # type: ignore[attr-defined]
+    pid = _only_session(scene)
     asyncio.run(arrived(_set_off(scene, wishes)))
-    with scene.store.write() as tx:
-        assert tx._context.ask(PID).fetchone() == pid  # type: ignore[attr-defined]
+    assert _only_session(scene) == pid
 
 
 def test_nobody_sets_off_without_a_connection_that_lies_idle(
@@ -166,8 +168,7 @@ def _set_off_again(scene: Scene, units: list[LaneUnit]) -> Crossing:
 
 
 def test_a_session_that_is_ended_meanwhile_is_told(scene: Scene, wishes: list[LaneUnit]) -> None:
-    with scene.store.write() as tx:
-        pid = tx._context.ask(PID).fetchone()[0]  # type: ignore[attr-defined]
+    pid = _only_session(scene)
     held = _Held(scene, wishes[1].lease.account_id)
 
     async def wait_for_it() -> None:
@@ -181,6 +182,110 @@ def test_a_session_that_is_ended_meanwhile_is_told(scene: Scene, wishes: list[La
     asyncio.run(wait_for_it())
     held.let_go()
     assert _states(scene, wishes) == [D.READY] * 3
+
+
+class Relay:
+    """Between a client and the server: it can have a client's connection reset."""
+
+    def __init__(self, server: URL) -> None:
+        self._to = (server.host, server.port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._clients: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(self._to)
+                self._clients.append(client)
+                for one, other in ((client, server), (server, client)):
+                    self._threads.append(threading.Thread(target=_pass_on, args=(one, other)))
+                    self._threads[-1].start()
+
+    def reset(self) -> None:
+        for client in self._clients:
+            with suppress(OSError):
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                # Whoever reads from it holds it open; at the server's end nothing more is wanted.
+                client.shutdown(socket.SHUT_RD)
+                client.close()
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.reset()
+        for thread in self._threads:
+            thread.join()
+
+
+def _pass_on(one: socket.socket, other: socket.socket) -> None:
+    with suppress(OSError), other:
+        while data := one.recv(65536):
+            other.sendall(data)
+
+
+def test_a_connection_that_is_reset_is_told(scene: Scene, wishes: list[LaneUnit]) -> None:
+    """Of a socket in such a state not every loop says anything."""
+    place = make_url(scene.url)
+    relay = Relay(place)
+    store = open_store(place.set(port=relay.port).render_as_string(hide_password=False))
+    held = _Held(scene, wishes[1].lease.account_id)
+
+    async def wait_for_it() -> None:
+        with store.write() as tx:
+            tx._context.ask(PID)  # type: ignore[attr-defined]
+        crossing = store.set_off(wishes)
+        assert crossing is not None
+        waiting = asyncio.ensure_future(arrived(crossing))
+        await _until_somebody_waits(scene)
+        relay.reset()
+        async with asyncio.timeout(20):
+            with pytest.raises(StoreUnavailable):
+                await waiting
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(wait_for_it())
+    finally:
+        store.close()
+        relay.close()
+        held.let_go()
+
+
+def test_a_new_connection_in_the_place_of_a_lost_one_is_heard(
+    scene: Scene, wishes: list[LaneUnit]
+) -> None:
+    """The kernel gives the same number to the next socket, and a loop that still watches for the
+    old one would never hear of the new."""
+
+    async def lose_and_go_on() -> None:
+        for _ in range(5):
+            pid = await asyncio.to_thread(_only_session, scene)
+            held = await asyncio.to_thread(_Held, scene, wishes[1].lease.account_id)
+            waiting = asyncio.ensure_future(arrived(_set_off(scene, wishes)))
+            await _until_somebody_waits(scene)
+            await asyncio.to_thread(end_session, scene.url, pid)
+            with pytest.raises(StoreUnavailable):
+                await waiting
+            held.let_go()
+            # At once, and in this very turn of the loop: before it has looked up.
+            _only_session(scene)
+            told = [unit(Lane(one.lease, one.revision), usage="{}") for one in wishes]
+            async with asyncio.timeout(20):
+                await arrived(_set_off(scene, told))
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(lose_and_go_on())
+    assert _states(scene, wishes) == [D.READY] * 3
+
+
+def _only_session(scene: Scene) -> int:
+    with scene.store.write() as tx:
+        pid: int = tx._context.ask(PID).fetchone()[0]  # type: ignore[attr-defined]
+    return pid
 
 
 # ---------------------------------------------------------------------- through the journal
@@ -238,8 +343,7 @@ def test_work_and_units_of_one_group_go_by_the_thread(scene: Scene, wishes: list
 
 
 def test_a_lost_session_fails_the_whole_group(scene: Scene, wishes: list[LaneUnit]) -> None:
-    with scene.store.write() as tx:
-        pid = tx._context.ask(PID).fetchone()[0]  # type: ignore[attr-defined]
+    pid = _only_session(scene)
     held = _Held(scene, wishes[1].lease.account_id)
 
     async def submit() -> list[Any]:

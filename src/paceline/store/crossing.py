@@ -6,11 +6,37 @@ take in what comes: a few steps, whenever the socket says so.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable
 
 from paceline.engine.ports.path import LaneResult
 from paceline.store.failures_postgresql import PostgresqlPlace
-from paceline.store.wire import Wire
+from paceline.store.wire import READABLE, Waiting, Wire
+
+CAN_CROSS = hasattr(select, "epoll")
+
+
+class Watch:
+    """What says that something has come over a wire.
+
+    Not the wire's own socket: a loop may say nothing of one that was reset by the other side, and
+    the driver closes it by itself when the connection is lost, so that its number is another's.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._watched = select.epoll(1)
+        self._socket = wire.socket
+        self._events = READABLE
+        self._watched.register(self._socket, READABLE)
+        self.number = self._watched.fileno()
+
+    def wait_for(self, events: int) -> None:
+        if events != self._events:
+            self._watched.modify(self._socket, events)
+            self._events = events
+
+    def close(self) -> None:
+        self._watched.close()
 
 
 class Crossing:
@@ -26,25 +52,30 @@ class Crossing:
         self._wire = wire
         self._place = place
         self._give_back = give_back
-        self._talk = wire.committing()
-        self.socket = wire.socket
+        self._talk: Waiting[None] = wire.committing()
+        self._committed = False
+        self._watch = Watch(wire)
         self.foretold = foretold
 
-    def step(self) -> int:
-        """For which events of its socket (as ``select.poll`` names them) it waits; 0 when it is
-        committed. Raises what a transaction raises, and nothing was committed then, or nobody
-        knows."""
+    def fileno(self) -> int:
+        return self._watch.number
+
+    def step(self) -> bool:
+        """Whether it is committed by now. Raises what a transaction raises, and nothing was
+        committed then, or nobody knows."""
         try:
             with self._place.failures():
-                return next(self._talk)
+                self._watch.wait_for(next(self._talk))
         except StopIteration:
-            self._give_back(self._wire)
-            return 0
-        except BaseException:
-            self._wire.drop()
-            raise
+            self._committed = True
+        return self._committed
 
-    def abandon(self) -> None:
-        """Nobody waits any more; what becomes of it is found out by whoever wants to know."""
-        self._talk.close()
-        self._wire.drop()
+    def end(self) -> None:
+        """Nobody watches it any more. What is still under way is broken off; what becomes of it is
+        found out by whoever wants to know."""
+        self._watch.close()
+        if self._committed:
+            self._give_back(self._wire)
+        else:
+            self._talk.close()
+            self._wire.drop()

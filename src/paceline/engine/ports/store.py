@@ -136,23 +136,23 @@ class Tx(Protocol):
 
 
 class Crossing(Protocol):
-    """A transaction on its way to a server, which is waited for by its socket."""
+    """A transaction on its way to a server, which is waited for in the loop."""
 
-    @property
-    def socket(self) -> int: ...
+    def fileno(self) -> int:
+        """What can be read whenever there is a step to take."""
+        ...
 
     @property
     def foretold(self) -> list[LaneResult]:
         """What its units are answered if it is committed."""
         ...
 
-    def step(self) -> int:
-        """Send and take in what there is. For which events it waits then, as ``select.poll`` names
-        them; 0 when it is committed."""
+    def step(self) -> bool:
+        """Send and take in what there is; whether it is committed by now."""
         ...
 
-    def abandon(self) -> None:
-        """Nobody waits any more."""
+    def end(self) -> None:
+        """Nobody watches it any more; what is still under way is broken off."""
         ...
 
 
