@@ -184,6 +184,11 @@ def test_a_session_that_is_ended_meanwhile_is_told(scene: Scene, wishes: list[La
     assert _states(scene, wishes) == [D.READY] * 3
 
 
+SAID = b"SNOTICE\0C00000\0Mso long\0\0"
+LAST_WORDS = b"N" + struct.pack("!i", len(SAID) + 4) + SAID
+"""A notice, as the server would send it."""
+
+
 class Relay:
     """Between a client and the server: it can have a client's connection reset."""
 
@@ -192,8 +197,11 @@ class Relay:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self._clients: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
+        self._begin(self._accept)
+
+    def _begin(self, work: Callable[..., None], *of: Any) -> None:
+        # None of them keeps a test that has failed from ending.
+        threading.Thread(target=work, args=of, daemon=True).start()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -202,12 +210,12 @@ class Relay:
                 server = socket.create_connection(self._to)
                 self._clients.append(client)
                 for one, other in ((client, server), (server, client)):
-                    self._threads.append(threading.Thread(target=_pass_on, args=(one, other)))
-                    self._threads[-1].start()
+                    self._begin(_pass_on, one, other)
 
-    def reset(self) -> None:
+    def reset(self, last_words: bytes = b"") -> None:
         for client in self._clients:
             with suppress(OSError):
+                client.sendall(last_words)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 # Whoever reads from it holds it open; at the server's end nothing more is wanted.
                 client.shutdown(socket.SHUT_RD)
@@ -217,8 +225,6 @@ class Relay:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self.reset()
-        for thread in self._threads:
-            thread.join()
 
 
 def _pass_on(one: socket.socket, other: socket.socket) -> None:
@@ -228,7 +234,8 @@ def _pass_on(one: socket.socket, other: socket.socket) -> None:
 
 
 def test_a_connection_that_is_reset_is_told(scene: Scene, wishes: list[LaneUnit]) -> None:
-    """Of a socket in such a state not every loop says anything."""
+    """Of a socket in such a state a loop speaks once, and what is read then may be but the last
+    words of a server."""
     place = make_url(scene.url)
     relay = Relay(place)
     store = open_store(place.set(port=relay.port).render_as_string(hide_password=False))
@@ -241,8 +248,8 @@ def test_a_connection_that_is_reset_is_told(scene: Scene, wishes: list[LaneUnit]
         assert crossing is not None
         waiting = asyncio.ensure_future(arrived(crossing))
         await _until_somebody_waits(scene)
-        relay.reset()
-        async with asyncio.timeout(20):
+        relay.reset(LAST_WORDS)
+        async with asyncio.timeout(10):
             with pytest.raises(StoreUnavailable):
                 await waiting
 

@@ -19,7 +19,8 @@ CAN_CROSS = hasattr(select, "epoll")
 class Watch:
     """What says that something has come over a wire.
 
-    Not the wire's own socket: a loop may say nothing of one that was reset by the other side, and
+    Not the wire's own socket: of one that was reset by the other side a loop speaks once and never
+    again (libuv does), and the driver may then have read no more than the server's last words. And
     the driver closes it by itself when the connection is lost, so that its number is another's.
     """
 
