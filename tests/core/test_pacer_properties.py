@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -16,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.core import gates
+from paceline.core.holds import NO_HOLDS
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.model import Go, Wait
 from paceline.core.outcome import OutcomeKind
+from paceline.core.pacer import Pacer
 from tests.core import naive
 from tests.core.naive import Rules
 from tests.core.playing import Letter, Player, letters_from, policy_of, rules_around_changes
@@ -90,6 +93,32 @@ def test_every_wait_is_as_short_as_it_can_be(where: tuple[Rules, int], seed: int
                     early = player.pacer.verdict(earlier_at, usage, ask)
                     assert isinstance(early, Wait) and early.until_at == verdict.until_at
             assert player.pacer.verdict(verdict.until_at, usage, ask) == Go()
+
+
+@given(rules_around_changes(), seeds, st.integers(0, 3 * HOUR), st.integers(0, 3 * HOUR))
+def test_gates_that_need_not_be_asked_would_change_nothing(
+    where: tuple[Rules, int], seed: int, ahead_us: int, held_us: int
+) -> None:
+    """A message without times of its own is asked of its account's limits alone."""
+    rules, start_at = where
+    player = played(rules, start_at, seed, number=12)
+    pacer, now = player.pacer, player.now
+    held = player.usage._replace(hold_until_at=now + held_us)
+    newcomers = player.usage._replace(holds=NO_HOLDS.newcomers(now + held_us, "asked to"))
+    for letter in letters_from(start_at, 3, random.Random(seed)):
+        full = letter.ask()
+        plain = full._replace(expires_at=None, window=None, opens_at=None, closes_at=None)
+        plain = plain._replace(recipient_hours=None, not_before_at=now + ahead_us)
+        asks = [full, plain, plain._replace(not_before_at=0), plain._replace(known=False)]
+        asks += [asks[2]._replace(**one) for one in own_times(now + ahead_us)]
+        for ask, usage in product(asks, (player.usage, held, newcomers)):
+            verdict = pacer.verdict(now, usage, ask)
+            with mock.patch.object(Pacer, "_to_ask", lambda pacer, *asked: pacer._gates):
+                assert pacer.verdict(now, usage, ask) == verdict
+
+
+def own_times(at: int) -> list[dict[str, Any]]:
+    return [{"suppressed": True}, {"expires_at": at}, {"opens_at": at}, {"closes_at": at}]
 
 
 @given(rules_around_changes(), seeds, st.lists(st.integers(-3 * HOUR, 200 * HOUR), min_size=6))

@@ -23,6 +23,7 @@ from paceline.core.calendar import (
 from paceline.core.durations import print_duration
 from paceline.core.frequency_gate import FrequencyGate
 from paceline.core.health import is_slowed
+from paceline.core.holds import NO_HOLDS
 from paceline.core.hours import Hours
 from paceline.core.instants import Instant, local_text
 from paceline.core.model import Ask, Standing
@@ -108,7 +109,8 @@ class RateGate:
     def reason(self, at: Instant, usage: Usage, ask: Ask) -> str:
         throttled_at = usage.throttled_at
         slowed = throttled_at is not None and at < throttled_at + self.recover_us
-        slowed = slowed or bool(usage.holds.left_at(at).ramps)
+        if not slowed and usage.holds is not NO_HOLDS:
+            slowed = bool(usage.holds.left_at(at).ramps)
         return f"rate limit {self.rate}{' (slowed after a throttle)' if slowed else ''}"
 
 
@@ -337,9 +339,16 @@ DELIVERY_GATES: tuple[Gate, ...] = (
 )
 
 
+# The same for every account, and there are ten thousand of them in a process.
+_HOLD, _SIGNAL = HoldGate(), SignalGate()
+
+STATE_GATES = frozenset({"status", _HOLD.name, _SIGNAL.name})
+"""Those that follow from what an account is in, and not from its policy."""
+
+
 def account_gates(policy: Policy, standing: Standing) -> tuple[Gate, ...]:
     """The gates that this policy really has; one that could never shut is left out."""
-    gates: list[Gate] = [StatusGate(standing), HoldGate(), SignalGate()]
+    gates: list[Gate] = [StatusGate(standing), _HOLD, _SIGNAL]
     if policy.hours is not None:
         gates.append(HoursGate(policy.hours))
     if policy.weekly:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 from paceline.core.durations import LONGEST_US, parse_duration, print_duration
@@ -109,22 +110,7 @@ class Rate:
 
     def __str__(self) -> str:
         burst = f" burst {self.burst}" if self.burst > 1 else ""
-        return f"{self._print_pace()}{burst}"
-
-    def _print_pace(self) -> str:
-        for word, unit_us in _PERIODS.items():
-            periods, rest = divmod(self.per_us, unit_us)
-            places = _decimal_places(periods)
-            # Below one in a unit people rather say "1/20s"; what could be cancelled was not read
-            # from a decimal, and would come back as another pair of numbers.
-            if rest or places is None or (periods > 1 and gcd(self.count, periods) > 1):
-                continue
-            if self.count < periods:
-                continue
-            digits = str(self.count * 10**places // periods)
-            cut = len(digits) - places
-            return f"{digits[:cut]}.{digits[cut:]}/{word}" if places else f"{digits}/{word}"
-        return f"{self.count}/{print_duration(self.per_us)}"
+        return f"{_print_pace(self.count, self.per_us)}{burst}"
 
     @property
     def interval_us(self) -> int:
@@ -289,6 +275,24 @@ def _period_us(word: str, text: str) -> int:
         known = ", ".join(_PERIODS)
         raise InputError(f"unknown period {word!r} in {text!r}", hint=f"Use one of {known}")
     return parse_duration(word)
+
+
+@lru_cache(maxsize=1_024)
+def _print_pace(count: int, per_us: int) -> str:
+    """Remembered: a lane says with every message what it waits for."""
+    for word, unit_us in _PERIODS.items():
+        periods, rest = divmod(per_us, unit_us)
+        places = _decimal_places(periods)
+        # Below one in a unit people rather say "1/20s"; what could be cancelled was not read
+        # from a decimal, and would come back as another pair of numbers.
+        if rest or places is None or (periods > 1 and gcd(count, periods) > 1):
+            continue
+        if count < periods:
+            continue
+        digits = str(count * 10**places // periods)
+        cut = len(digits) - places
+        return f"{digits[:cut]}.{digits[cut:]}/{word}" if places else f"{digits}/{word}"
+    return f"{count}/{print_duration(per_us)}"
 
 
 def _print_period(us: int) -> str:

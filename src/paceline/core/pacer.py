@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.core.gates import DELIVERY_GATES, NEVER, Gate, account_gates
+from paceline.core.gates import (
+    DELIVERY_GATES,
+    NEVER,
+    SENDING_STATES,
+    STATE_GATES,
+    Gate,
+    account_gates,
+)
+from paceline.core.holds import NO_HOLDS
 from paceline.core.instants import DAY, Instant
 from paceline.core.model import Ask, Go, Refuse, Standing, Verdict, Wait
 from paceline.core.policy import Policy
@@ -43,13 +51,34 @@ class GateView:
 class Pacer:
     """An account's gates, compiled from its policy and its standing."""
 
-    __slots__ = ("_gates", "policy", "standing")
+    __slots__ = ("_gates", "_limits", "_may_send", "policy", "standing")
 
     def __init__(self, policy: Policy, standing: Standing) -> None:
         self.policy = policy
         self.standing = standing
         # The cheap, final gates come first: a delivery that can never go is not asked further.
-        self._gates: tuple[Gate, ...] = (*DELIVERY_GATES, *account_gates(policy, standing))
+        account = account_gates(policy, standing)
+        self._gates: tuple[Gate, ...] = (*DELIVERY_GATES, *account)
+        self._limits = tuple([gate for gate in account if gate.name not in STATE_GATES])
+        self._may_send = standing.state in SENDING_STATES
+
+    def _to_ask(self, now: Instant, usage: Usage, ask: Ask) -> tuple[Gate, ...]:
+        """The gates that may be shut now or later on. Most messages have no times of their own and
+        most accounts are not held back, and then the policy's limits are all there is to ask: the
+        others would answer "now" whenever they were asked, and every message asks twice."""
+        free = (
+            self._may_send
+            and usage.holds is NO_HOLDS
+            and usage.hold_until_at <= now
+            and ask.not_before_at <= now
+            and ask.closes_at is None
+            and ask.opens_at is None
+            and ask.window is None
+            and ask.expires_at is None
+            and ask.recipient_hours is None
+            and not ask.suppressed
+        )
+        return self._limits if free else self._gates
 
     def verdict(self, now: Instant, usage: Usage, ask: Ask) -> Verdict:
         """Go, wait or refuse: the least instant at which every gate is open.
@@ -57,8 +86,8 @@ class Pacer:
         Every gate is asked alone first. The one that opens last is the one to be told of, and no
         common opening can come before it.
         """
-        at, last = now, None
-        for gate in self._gates:
+        at, last, gates = now, None, self._to_ask(now, usage, ask)
+        for gate in gates:
             opens_at = gate.earliest(now, usage, ask)
             if opens_at > at:
                 if opens_at >= NEVER:
@@ -66,35 +95,7 @@ class Pacer:
                 at, last = opens_at, gate
         if last is None:
             return _GO
-        return self._meet(last, now, at, usage, ask)
-
-    def _meet(self, last: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask) -> Verdict:
-        """The common opening from ``at`` on.
-
-        Each gate is monotone, so walking from one gate's answer to the next and starting over
-        until nobody moves ends at the least common opening, if there is one within the horizon.
-        The horizon begins where the last gate opens: a long wait is no contradiction.
-        """
-        ends_at, moved = at + HORIZON_US, last
-        # A night that begins within a gap is not the gap's: who costs most is told of.
-        longest_us, blamed, blamed_at = at - now, last, now
-        for _ in range(_PASSES):
-            before = at
-            for gate in self._gates:
-                opens_at = gate.earliest(at, usage, ask)
-                if opens_at > at:
-                    if opens_at >= NEVER:
-                        return _too_late(gate, last, now, at, usage, ask)
-                    if opens_at - at > longest_us:
-                        longest_us, blamed, blamed_at = opens_at - at, gate, at
-                    at, moved = opens_at, gate
-            if at == before:
-                return Wait(at, blamed.name, blamed.reason(blamed_at, usage, ask))
-            if at > ends_at:
-                break
-        days = HORIZON_US // DAY
-        why = f"no instant within {days} days suits every gate (last shut: {moved.name})"
-        return Refuse(HORIZON, why)
+        return _meet(gates, last, now, at, usage, ask)
 
     def waits_alone(self, now: Instant, usage: Usage, ask: Ask, verdict: Wait) -> bool:
         """Whether the delivery waits longer than others would have to that want the same: it steps
@@ -136,6 +137,37 @@ class Pacer:
             False,
             gate.reason(now, usage, ask),
         )
+
+
+def _meet(
+    gates: tuple[Gate, ...], last: Gate, now: Instant, at: Instant, usage: Usage, ask: Ask
+) -> Verdict:
+    """The common opening from ``at`` on.
+
+    Each gate is monotone, so walking from one gate's answer to the next and starting over
+    until nobody moves ends at the least common opening, if there is one within the horizon.
+    The horizon begins where the last gate opens: a long wait is no contradiction.
+    """
+    ends_at, moved = at + HORIZON_US, last
+    # A night that begins within a gap is not the gap's: who costs most is told of.
+    longest_us, blamed, blamed_at = at - now, last, now
+    for _ in range(_PASSES):
+        before = at
+        for gate in gates:
+            opens_at = gate.earliest(at, usage, ask)
+            if opens_at > at:
+                if opens_at >= NEVER:
+                    return _too_late(gate, last, now, at, usage, ask)
+                if opens_at - at > longest_us:
+                    longest_us, blamed, blamed_at = opens_at - at, gate, at
+                at, moved = opens_at, gate
+        if at == before:
+            return Wait(at, blamed.name, blamed.reason(blamed_at, usage, ask))
+        if at > ends_at:
+            break
+    days = HORIZON_US // DAY
+    why = f"no instant within {days} days suits every gate (last shut: {moved.name})"
+    return Refuse(HORIZON, why)
 
 
 def _shut_for_good(gate: Gate, at: Instant, usage: Usage, ask: Ask) -> Verdict:

@@ -109,15 +109,21 @@ def gap_to_keep_us(policy: Policy, usage: Usage, ask: Ask) -> int:
 
 def spend(usage: Usage, policy: Policy, ask: Ask, at: Instant, rng: Chance) -> Usage:
     """Usage after one part of ``ask`` was sent at ``at``; the next gap is drawn here, once."""
-    spent = spend_part(usage, policy, ask, at)
     if ask.reply:
-        return spent
+        return spend_part(usage, policy, ask, at)
+    tat_at, used = _taken(usage, policy, ask, at)
     gap_us, position = policy.draw_gap_us(rng), _next_position(usage, policy)
-    return Usage(spent.tat_at, at, gap_us, position, *spent[4:])
+    return Usage(tat_at, at, gap_us, position, *used[4:])
 
 
 def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
     """Usage after a further part of a delivery that has started: a token and a slot, no new gap."""
+    tat_at, used = _taken(usage, policy, ask, at)
+    return Usage(tat_at, usage.last_at if ask.reply else at, *used[2:])
+
+
+def _taken(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> tuple[Instant, Usage]:
+    """When the bucket is full again after a token, and all else with a slot taken."""
     used = _rolled(usage, policy, at)
     if used.hold_reason and used.hold_until_at <= at:
         used = used._replace(hold_reason="")
@@ -126,8 +132,7 @@ def spend_part(usage: Usage, policy: Policy, ask: Ask, at: Instant) -> Usage:
     if policy.capped:
         action = ask.counted_as
         used = used._replace(day=_plus(used.day, action, 1), week=_plus(used.week, action, 1))
-    tat_at = max(usage.tat_at, at) + _interval_us(usage, policy, at)
-    return Usage(tat_at, usage.last_at if ask.reply else at, *used[2:])
+    return max(usage.tat_at, at) + _interval_us(usage, policy, at), used
 
 
 def started(usage: Usage, at: Instant, policy: Policy, reply: bool) -> Usage:
@@ -340,9 +345,7 @@ def decode(raw: Mapping[str, Any]) -> Usage:
 def _interval_us(usage: Usage, policy: Policy, at: Instant) -> int:
     """What a token costs at ``at``; nothing where there is no rate."""
     rate = policy.rate
-    if rate is None:
-        return 0
-    return _slowed_us(usage, policy, rate.interval_us, at)
+    return 0 if rate is None else _slowed_us(usage, policy, rate.interval_us, at)
 
 
 def _slowed_us(usage: Usage, policy: Policy, interval_us: int, at: Instant) -> int:
