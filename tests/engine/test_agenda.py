@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.engine.agenda import RunQueue
+from paceline.engine.memory import policy_of
+from paceline.engine.ports import Journal
 from tests.engine.world import World
 
 
@@ -62,5 +66,31 @@ def test_what_falls_due_after_a_page_is_waited_for(
         late = [at - due_at for at, due_at in zip(sent, due, strict=True)]
         assert all(0 <= late_us < SECOND for late_us in late), late
         assert len(visits) == 2, "once for each that was not due at first"
+
+    world.play(script)
+
+
+def test_who_was_written_to_meanwhile_is_asked_for_anew(world: World) -> None:
+    """What a delivery asks for is remembered while it waits, but not beyond what was learned."""
+
+    async def script(world: World) -> None:
+        account = world.account(policy={"per_recipient": "1/day"})
+        world.campaign(1)
+        now = world.clock.now()
+        with world.store.read() as tx:
+            (run,) = tx.runs.of_campaign(tx.campaigns.list()[0].id)
+            (delivery,) = tx.path.due(account.id, run.id, now, 1)
+
+        class Told:
+            async def read(self, work: object) -> dict[str, tuple[Instant, ...]]:
+                return {delivery.target: (now,)}
+
+        queue = RunQueue(run, account.id, policy_of(account), cast("Journal", Told()))
+        content = queue.content_of(delivery)
+        before = queue.ask(delivery, content)
+        assert queue.ask(delivery, content) is before
+        assert not before.contacted
+        assert await queue.contacted_anew(delivery, now)
+        assert queue.ask(delivery, content).contacted == (now,)
 
     world.play(script)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 
+from paceline.core import usage as usages
 from paceline.core.errors import InputError
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.core.model import Ask
+from paceline.core.policy import Policy
+from paceline.core.usage import Usage
 from paceline.engine import lane as lanes
 from paceline.engine import taking
+from paceline.engine.journal import GroupJournal
+from paceline.engine.leases import ProcessLease
 from paceline.engine.memory import take_snapshot
+from paceline.engine.ports import LaneUnit, Lease
 from tests.engine.doubles import Watcher
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
+
+T = TypeVar("T")
 
 
 def test_a_lane_begins_with_what_was_read_when_it_was_taken(
@@ -60,5 +72,55 @@ def test_an_account_that_cannot_be_read_keeps_no_other_from_being_taken(
         assert world.counts()["sent"] == 2, "all of the other's"
         assert watcher.crashes["ann"], "and this one is told of"
         await process.stop()
+
+    worlds.fresh().play(script)
+
+
+class _LateRunner:
+    """A store that is busy: whoever asks has to wait for his turn."""
+
+    def __init__(self, world: World, waits_us: int) -> None:
+        self._world = world
+        self._waits_us = waits_us
+
+    async def run(self, function: Callable[[], T]) -> T:
+        await self._world.wait(self._waits_us)
+        return function()
+
+    def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("few", [taking.FEW, 0])
+def test_what_was_sent_while_a_lane_was_being_taken_is_not_taken_for_a_wrong_clock(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Its gap would begin before it was sent, and end as much too early."""
+    monkeypatch.setattr(taking, "FEW", few)
+
+    async def script(world: World) -> None:
+        account_id = world.account(policy={"spacing": "60s"}).id
+        runner = _LateRunner(world, 10 * SECOND)
+        journal = GroupJournal(world.store, world.clock, writer=runner, reader=runner)
+        lease = ProcessLease(journal, world.clock, "late")
+        await lease.join()
+        policy = Policy.from_mapping({"spacing": "60s"})
+        asked = asyncio.ensure_future(
+            taking.Taking(journal, lease).take_up([account_id], world.clock.now)
+        )
+        await world.wait(8 * SECOND)
+        sent_at = world.clock.now()
+        usage = usages.spend(Usage(), policy, Ask(), sent_at, random.Random(1))
+        usage = usages.started(usage, sent_at, policy, reply=False)
+        with world.store.write() as tx:
+            other = tx.processes.join("other", MINUTE).id
+            ((row, _),) = taking.take(tx, [account_id], other)
+            ours = Lease(account_id, other, row.generation)
+            tx.path.apply([LaneUnit(ours, row.revision, usages.to_json(usage))])
+            tx.lanes.park(ours, row.revision, sent_at)
+        ((_, _, snapshot),) = await asked
+        assert snapshot is not None
+        assert snapshot.usage().last_at == sent_at
+        await journal.close()
 
     worlds.fresh().play(script)

@@ -17,12 +17,13 @@ from sqlalchemy import create_engine, text
 from paceline.core.errors import RowBusy, StoreBusy
 from paceline.core.instants import HOUR, MILLISECOND, SECOND
 from paceline.core.states import DeliveryState
-from paceline.engine import lane_writes
+from paceline.engine import parking
 from paceline.engine.clock import SystemClock
 from paceline.engine.committing import REPLAY_US
 from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import LEASE_US, RENEW_EVERY_US
-from paceline.engine.ports import LaneResult, Tx
+from paceline.engine.parking import Rest
+from paceline.engine.ports import LaneResult, LaneUnit, Tx
 from paceline.engine.taking import let_go, take
 from paceline.store.database import open_store
 from tests.store.scene import T0, Lane, Scene, intent, unit
@@ -235,7 +236,8 @@ def _while_open(
 
 def _park(tx: Tx, lane: Lane) -> bool:
     account = tx.accounts.get(lane.account_id)
-    return lane_writes.park(tx, lane.lease, lane.revision, None, account, None)
+    rest = Rest(None, account, None, renews=False)
+    return parking.park(tx, LaneUnit(lane.lease, lane.revision), rest).parked
 
 
 def test_a_lane_is_not_parked_on_an_intent_that_is_still_being_committed(

@@ -10,6 +10,7 @@ from paceline.engine.ports import Intent, LaneUnit, NewDelivery, Settlement, Tx
 from tests.store.scene import T0, Lane, Scene, intent, settlement, unit
 
 D = DeliveryState
+WAITING = (D.PLANNED, D.READY, D.SENDING)
 EVENTS = sorted({event for _, event in DELIVERY.table} - {"intend"})
 OUTCOMES = [
     (D.SENT, accepted("x")),
@@ -84,6 +85,7 @@ def test_a_random_walk_keeps_every_count(scene: Scene, seed: int) -> None:
             counts = tx.runs.counts(run_id)
             assert sum(counts.values()) == tx.runs.get(run_id).total
             assert min(counts.values()) >= 0
+            assert tx.runs.goes_on(run_id) == any(counts[state] for state in WAITING)
     with scene.store.read() as tx:
         assert tx.audit.misplaced() == []
         by_account = tx.runs.accounts(run_id)

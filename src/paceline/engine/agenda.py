@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Ask, Content, Wait
@@ -17,6 +16,7 @@ from paceline.core.policy import Policy
 from paceline.core.slots import Rank
 from paceline.core.states import RunState
 from paceline.core.stubborn import place_in_line
+from paceline.engine.pages import Page, contacted
 from paceline.engine.pooling import LOOK_AGAIN_US, Claims
 from paceline.engine.ports import Delivery, Journal, Run, Spot, Tx
 from paceline.engine.turns import is_served, parsed_hours, rank_of
@@ -32,23 +32,6 @@ START: Spot = (-1, 0)
 """Before everything that waits."""
 QUICK_US = 2 * SECOND
 """A page that is used up sooner is followed by a larger one."""
-
-
-class Page(NamedTuple):
-    """What was read ahead of one run."""
-
-    rows: list[Delivery]
-    next_due_at: Instant | None
-    contacted: Mapping[str, tuple[Instant, ...]]
-    read_at: Instant
-
-
-def contacted(
-    tx: Tx, deliveries: Sequence[Delivery], since_at: Instant
-) -> dict[str, tuple[Instant, ...]]:
-    """When the people these go to were written to since then, by their targets."""
-    people = {row.target: row.contact_id for row in deliveries if row.contact_id is not None}
-    return tx.deliveries.contacted([row.target for row in deliveries], since_at, people)
 
 
 class RunQueue:
@@ -86,6 +69,7 @@ class RunQueue:
         """How often the line had been left when it was read (``core/stubborn.py``)."""
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
+        self._paced = False
         self._put_off: Wait | None = None
         self._passed: Spot = START
         """Up to where only strangers wait, of those that are nobody's."""
@@ -94,6 +78,8 @@ class RunQueue:
         self._passing_by: Wait | None = None
         self.usual: Ask | None = None
         """What was asked for last: the others of a run mostly ask for the same."""
+        self._usual_of: Delivery | None = None
+        """For which delivery that was; None once it has gone, or more is known of its recipient."""
         self.shut_until_at: Instant = 0
         """Until when it was shut as what no longer fits was looked for last: that is done once."""
         self._expected: list[Instant] = []
@@ -109,6 +95,11 @@ class RunQueue:
         """When something that was tried before falls due; ``None`` where nothing is known of."""
         return self._expected[0] if self._expected else None
 
+    @property
+    def paced_at(self) -> Instant | None:
+        """When something falls due that waits for the account's pace, if that comes next."""
+        return self._next_due_at if self._paced and not self._page else None
+
     def expect(self, due_at: Instant) -> None:
         """A delivery of this run will fall due then: a retry, or the end of a doubt."""
         heapq.heappush(self._expected, due_at)
@@ -121,6 +112,7 @@ class RunQueue:
 
     def pop(self) -> None:
         self._page.pop()
+        self._usual_of = None
 
     def put_back(self, until_at: Instant) -> bool:
         """Let go of a delivery that is nobody's and cannot go from here before ``until_at``."""
@@ -128,7 +120,7 @@ class RunQueue:
         if delivery is None or delivery.account_id is not None:
             return False
         self._page.clear()
-        self._next_due_at = until_at
+        self._next_due_at, self._paced = until_at, False
         return True
 
     def pass_by(self) -> None:
@@ -156,7 +148,7 @@ class RunQueue:
     def forget(self) -> None:
         """Something changed outside: what was read ahead may be stale."""
         self._page.clear()
-        self._next_due_at = 0
+        self._next_due_at, self._paced = 0, False
 
     def must_read(self, now: Instant, elsewhere: int = 0) -> bool:
         """Whether ``read`` is due. Whatever the lane has settled must be in the store by then,
@@ -182,6 +174,7 @@ class RunQueue:
         if instants[-1:] == self.contacted.get(target, ())[-1:]:
             return False
         self.contacted = {**self.contacted, target: instants}
+        self._usual_of = None
         return True
 
     async def read(self, now: Instant, nobody_new: Wait | None = None, elsewhere: int = 0) -> None:
@@ -206,6 +199,7 @@ class RunQueue:
         self._read_at = page.read_at
         self._page = page.rows[::-1]
         self._next_due_at = page.next_due_at
+        self._paced = page.paced
         self.contacted = page.contacted
 
     def look(self, tx: Tx, now: Instant, nobody_new: Wait | None = None) -> Page:
@@ -214,10 +208,11 @@ class RunQueue:
         if self._claims is not None and nobody_new is None:
             rows = self._ahead(tx, own)
         next_due_at: Instant | None = now
+        paced = False
         if not rows or (self._claims is None and len(rows) < self._size):
             # Asked for along with all that is due: when that is sent, nobody need look again.
             after_at = now if rows else -1
-            next_due_at = tx.path.next_due_at(self._account_id, self.run.id, after_at)
+            next_due_at, paced = tx.path.next_due(self._account_id, self.run.id, after_at)
         if not rows and self._claims is not None:
             if nobody_new is None:
                 rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
@@ -230,7 +225,7 @@ class RunQueue:
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
             found = contacted(tx, rows, since_at)
-        return Page(rows, next_due_at, found, now)
+        return Page(rows, next_due_at, found, now, paced and self._claims is None)
 
     def _ahead(self, tx: Tx, own: list[Delivery]) -> list[Delivery]:
         """What of its own an account of a pool takes before what is nobody's: what was tried
@@ -286,7 +281,9 @@ class RunQueue:
         return content
 
     def ask(self, delivery: Delivery, content: Content) -> Ask:
-        """The delivery as the gates see it."""
+        """The delivery as the gates see it. One that has to wait is asked for twice at least."""
+        if self.usual is not None and delivery is self._usual_of:
+            return self.usual
         run = self.run
         theirs = delivery.recipient_hours
         self.usual = Ask(
@@ -303,6 +300,7 @@ class RunQueue:
             recipient_hours=parsed_hours(theirs) if theirs else None,
             contacted=self.contacted.get(delivery.target, ()) if self.contacted else (),
         )
+        self._usual_of = delivery
         return self.usual
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from paceline.core.instants import MINUTE
@@ -38,6 +39,8 @@ class LaneContext:
     """How people can unsubscribe; None where nobody has said how the outside reaches us."""
     seals: Names | None = None
     """How keys are sealed, so that nobody can make others from one; None where they are not."""
+    alone: Callable[[], bool] = lambda: False
+    """Whether a lane that asks is the only one that runs in this process."""
     claims: Claims = field(default_factory=Claims)
     """What the lanes of this process are about to take of what is nobody's."""
 

@@ -27,6 +27,7 @@ from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory, Snapshot, read_ahead, take_snapshot
 from paceline.engine.outbox import Outbox
+from paceline.engine.parking import Rest
 from paceline.engine.ports import Account, LaneRow, Lease
 from paceline.engine.sender import Sender
 from paceline.engine.wakeup import Wakeup
@@ -207,8 +208,21 @@ class Lane:
             if start_at is not None and start_at <= now:
                 self._refused_parks = 0
                 return now
-        await self._outbox.flush(sender.flying)
-        return await self._rest(sender, now, earlier(part_at, start_at))
+        wake_at = earlier(part_at, start_at)
+        if not self._goes(sender, now, wake_at):
+            await self._outbox.flush(sender.flying)
+        return await self._rest(sender, now, wake_at)
+
+    def _goes(self, sender: Sender, now: Instant, wake_at: Instant | None) -> bool:
+        """Whether there is nothing left but to park: then what waits is written along with that."""
+        if wake_at is not None and wake_at - now <= self._context.park_after_us:
+            return False
+        busy = len(sender) or self._stopping or self._touched
+        if busy or self._outbox.stale or self._outbox.urgent:
+            return False
+        # What was given up and lives on is held back once it is written down as in doubt.
+        given_up = self._context.late.of(self._lease)
+        return not given_up and not self._stays(self._memory.account)
 
     async def _rest(
         self, sender: Sender, now: Instant, wake_at: Instant | None
@@ -289,18 +303,16 @@ class Lane:
         return "stopped"
 
     async def _park(self, wake_at: Instant | None) -> Instant | LaneEnd | None:
-        memory = self._memory
-        waiting_for = memory.waiting_for
+        waiting_for, lease = self._memory.waiting_for, self._context.lease
         wake_at = self._when_to_look(wake_at)
         if self._sender is not None:
             await self._sender.clean_up()
         delay_us = None if wake_at is None else max(0, wake_at - self._clock.now())
-        parked = await self._journal.write(
-            lambda tx: lane_writes.park(
-                tx, self._lease, memory.revision, delay_us, memory.account, waiting_for
-            )
-        )
-        if not parked:
+        asked, renews = lease.ask(), self._context.alone() or lease.aging
+        done = await self._outbox.park(Rest(delay_us, self._memory.account, waiting_for, renews))
+        if done.renewed is not None:
+            lease.renewed_along(asked, done.renewed)
+        if not done.parked:
             # Somebody touched the lane, or something of it is stranded: look again, but never in a
             # circle that takes no time.
             self._touched = True

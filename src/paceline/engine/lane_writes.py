@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from paceline.core.errors import LeaseLost
 from paceline.core.instants import Instant
-from paceline.core.model import Wait
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import alerts, events
 from paceline.engine.bouncing import look_at_bounces
@@ -41,7 +40,6 @@ __all__ = [
     "end_runs",
     "held",
     "hold",
-    "park",
     "put_off",
     "reopen",
     "start_run",
@@ -279,32 +277,3 @@ def end_runs(tx: Tx, asked: Sequence[tuple[int, Instant]]) -> list[Ended | None]
         answers.append(None if run_id in looked_at else end_run(tx, run_id, now))
         looked_at.add(run_id)
     return answers
-
-
-def park(
-    tx: Tx,
-    lease: Lease,
-    revision: int,
-    delay_us: int | None,
-    account: Account,
-    waiting_for: Wait | None,
-) -> bool:
-    """Give the lane back, showing operators that a cap is what it waits for.
-
-    Wakes go by the database's clock. Ours may differ from it, so what counts is how long to wait.
-    """
-    hold(tx, lease)
-    # Behind the lock: an intent of whose commit we never heard has come through by now, or never
-    # will. Nobody would look after it once the lane is given away.
-    if any(is_ours(intent, lease) for _, intent in tx.path.stranded(lease.account_id)):
-        return False
-    wake_at = None if delay_us is None else tx.now + delay_us
-    if not tx.lanes.park(lease, revision, wake_at):
-        return False
-    capped = waiting_for is not None and waiting_for.gate in ("daily", "weekly")
-    if waiting_for is not None and capped and account.state is AccountState.ACTIVE:
-        why, until_at = waiting_for.why, waiting_for.until_at
-        state = tx.accounts.move(account.id, "reach_limit", reason=why, until_at=until_at)
-        if state is not None:
-            events.account_is(tx, account, state, tx.now, reason=why, until_at=until_at)
-    return True

@@ -14,7 +14,7 @@ one.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
@@ -24,6 +24,7 @@ from paceline.engine.ports import Clock, Journal, Tx
 
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
+ALONG_AFTER_US = RENEW_EVERY_US // 2
 IDLE_LEASE_US = 3 * MINUTE
 IDLE_RENEW_EVERY_US = MINUTE
 UNSAFE_TAIL_US = 5 * SECOND
@@ -41,6 +42,19 @@ LINGER_US = LEASE_US - UNSAFE_TAIL_US
 """How long a short lease is left alone by whoever owns nothing any more."""
 
 log = structlog.get_logger("paceline.lease")
+
+
+class Renewed(NamedTuple):
+    """Until when a lease was renewed, and when that was, both by the database's clock."""
+
+    until_at: Instant | None
+    """None where the process was forgotten."""
+    at: Instant
+
+    @property
+    def long(self) -> bool:
+        """Whether it is that of a process that owns nothing."""
+        return self.until_at is not None and self.until_at - self.at > LEASE_US
 
 
 class Termed(Protocol):
@@ -143,24 +157,34 @@ class ProcessLease:
         if process_id is None:  # it has just left
             return
         try:
-            until_at, now = await self._journal.write(
-                lambda tx: (tx.processes.renew(process_id, LEASE_US, IDLE_LEASE_US), tx.now),
-                alone=True,
-                first=True,
+            renewed = await self._journal.write(
+                lambda tx: rest(tx, process_id), alone=True, first=True
             )
         except StoreUnavailable as error:
             log.warning("lease not renewed", process=process_id, error=str(error))
             return
         if process_id != self._process_id:
             return
-        if until_at is None:
+        if renewed.until_at is None:
             # Others found us dead and buried us; what they took over has a newer generation,
             # so joining again under a new number can harm nobody.
             log.warning("process was forgotten, joining again", process=process_id)
             await self.join()
             return
         self.extend(asked)
-        self._long = until_at - now > LEASE_US
+        self._long = renewed.long
+
+    @property
+    def aging(self) -> bool:
+        """Whether it would be renewed soon: then whoever writes may as well do so along with it."""
+        return self._clock.monotonic_us() - self._asked_us >= ALONG_AFTER_US
+
+    def renewed_along(self, asked: tuple[int, Instant], renewed: Renewed) -> None:
+        """A lane was given back, and the lease renewed with that. A process that was forgotten is
+        found out by the next renewal; and what was renewed since may not be as long as this."""
+        if renewed.until_at is not None and asked[0] >= self._asked_us:
+            self.extend(asked)
+            self._long = renewed.long
 
     async def leave(self) -> None:
         process_id = self.process_id
@@ -188,6 +212,11 @@ class ProcessLease:
         if self._clock.monotonic_us() >= self._certain_until_us:
             return False
         return self._clock.now() < self._certain_until_at
+
+
+def rest(tx: Tx, process_id: int) -> Renewed:
+    """Renew a lease; one that guards no lane is made a long one."""
+    return Renewed(tx.processes.renew(process_id, LEASE_US, IDLE_LEASE_US), tx.now)
 
 
 def make_busy(tx: Tx, process_id: int) -> None:

@@ -25,7 +25,8 @@ from paceline.core.policy import Policy
 from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda, Page, RunQueue
+from paceline.engine.agenda import Agenda, RunQueue
+from paceline.engine.pages import Page
 from paceline.engine.pooling import Claims
 from paceline.engine.ports import (
     Account,

@@ -15,9 +15,10 @@ import structlog
 from paceline.core import usage as usages
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.states import DeliveryState
-from paceline.engine import lane_writes, recovery
+from paceline.engine import lane_writes, parking, recovery
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
+from paceline.engine.parking import Parked, Rest
 from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
 from paceline.engine.settling import Settled
 
@@ -81,21 +82,49 @@ class Outbox:
         A ``StoreUnavailable`` leaves everything waiting. Whether the intent of a failed commit went
         through cannot be known here, so it is doubted until ``flush`` has looked.
         """
-        memory, batch = self._memory, self._waiting[:]
-        settlements = tuple([entry.settlement for entry in batch])
-        usage = usages.to_json(memory.usage)
-        unit = LaneUnit(self._lease, memory.revision, usage, settlements, intent)
+        batch = self._waiting[:]
+        unit = self._unit(batch, intent)
         try:
             if self._grave:
                 if begins is not None:  # in a transaction of its own, and never later than now
                     begins()
                 result = await self._submit_alone(unit, batch)
             else:
-                hurried = not memory.policy.paced
+                hurried = not self._memory.policy.paced
                 result = await self._context.journal.submit(unit, hurried=hurried, begins=begins)
         except StoreUnavailable:
             self.doubt()
             raise
+        await self._written(batch, unit, result)
+        if intent is not None:
+            self.refusals = 0 if result.intended else self.refusals + 1
+        return result.intended
+
+    async def park(self, rest: Rest) -> Parked:
+        """Write what waits and give the lane back, as one unit of work. Only where nothing follows
+        from an outcome beyond its delivery."""
+        batch = self._waiting[:]
+        if batch or self._moved:
+            unit = self._unit(batch, None)
+        else:
+            unit = LaneUnit(self._lease, self._memory.revision)
+        try:
+            done = await self._context.journal.write(lambda tx: parking.park(tx, unit, rest))
+        except StoreUnavailable:
+            self.doubt()
+            raise
+        await self._written(batch, unit, done.result)
+        return done
+
+    def _unit(self, batch: list[Settled], intent: Intent | None) -> LaneUnit:
+        memory = self._memory
+        settlements = tuple([entry.settlement for entry in batch])
+        usage = usages.to_json(memory.usage)
+        return LaneUnit(self._lease, memory.revision, usage, settlements, intent)
+
+    async def _written(self, batch: list[Settled], unit: LaneUnit, result: LaneResult) -> None:
+        """What was written waits no longer. Without the lane this is the last that we have to say,
+        and its owner hears of it."""
         self._moved = False
         if len(batch) == len(self._waiting):
             self._waiting, self._grave = [], False
@@ -108,9 +137,6 @@ class Outbox:
             late = [s for s, moved in zip(unit.settlements, result.settled, strict=True) if moved]
             await self._tell_owner(late)
             raise LeaseLost("another process owns this lane now")
-        if intent is not None:
-            self.refusals = 0 if result.intended else self.refusals + 1
-        return result.intended
 
     async def _submit_alone(self, unit: LaneUnit, batch: list[Settled]) -> LaneResult:
         """The same where something follows from an outcome beyond its delivery: in the same

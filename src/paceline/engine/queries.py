@@ -15,13 +15,14 @@ from paceline.core.pacer import GateView, Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda, RunQueue, contacted
+from paceline.engine.agenda import Agenda, RunQueue
 from paceline.engine.arrival import Eta, eta
 from paceline.engine.away import Away, away_of, unserved
 from paceline.engine.bidding import FollowUps, follow_ups_of
 from paceline.engine.commands.accounts import find as find_account
 from paceline.engine.commands.campaigns import find as find_campaign
 from paceline.engine.memory import Snapshot, acquainted, take_snapshot
+from paceline.engine.pages import contacted
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.reminder_view import behind, waits_for

@@ -20,6 +20,8 @@ def end_if_done(tx: Tx, run_id: int, now: Instant, *, follow_ups: bool = False) 
     resolving it later changes the counts, not the run. Direct messages' standing run never ends.
     One of ``follow_ups`` ends only where that is said: somebody may bid another one.
     """
+    if tx.runs.goes_on(run_id):  # by far the most, and every account of a run asks at its own end
+        return None
     counts = tx.runs.counts(run_id)
     if not _is_done(tx, run_id, counts):
         return None

@@ -127,6 +127,7 @@ class Supervisor(Station):
             starts=Starts(self._options.fire_concurrency),
             links=links,
             seals=seals,
+            alone=lambda: len(self._running) == 1,
         )
 
     # ------------------------------------------------------------------ finding work
@@ -147,7 +148,7 @@ class Supervisor(Station):
             room = min(self._options.max_lanes - len(self._running), taking.TAKE_AT_ONCE)
             if room <= 0:
                 return
-            for taken in await self._taking.take_up(free[:room], self._clock.now()):
+            for taken in await self._taking.take_up(free[:room], self._clock.now):
                 await self._start_or_suspend(taken)
             del free[:room]
 

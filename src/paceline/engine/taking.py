@@ -5,8 +5,7 @@ Which lanes are due, and what becomes of one that was taken, is the supervisor's
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar
 
 from paceline.core.errors import PacelineError, StoreError
@@ -16,6 +15,7 @@ from paceline.engine.memory import Snapshot, read_ahead, take_snapshot
 from paceline.engine.ports import Account, Journal, LaneRow, Lease, Tx, Work
 
 T = TypeVar("T")
+ReadClock = Callable[[], Instant]
 
 TAKE_AT_ONCE = 500
 """Lanes taken in one transaction: enough to be quick, and short enough to let others write."""
@@ -48,21 +48,26 @@ class Taking:
         process_id = self._lease.process_id
         return await self._take(account_ids, lambda tx: take(tx, account_ids, process_id))
 
-    async def take_up(self, account_ids: list[int], now: Instant) -> list[Taken]:
-        """The same for whoever runs them right away."""
+    async def take_up(self, account_ids: list[int], read_clock: ReadClock) -> list[Taken]:
+        """The same for whoever runs them right away.
+
+        The clock is read when they are looked at. That may be long after it was asked for, and what
+        whoever had a lane before has sent meanwhile is not taken for the work of a wrong clock.
+        """
         process_id = self._lease.process_id
-        work = partial(take_up, account_ids=account_ids, process_id=process_id, now=now)
-        taken = await self._take(account_ids, work)
+        taken = await self._take(
+            account_ids, lambda tx: take_up(tx, account_ids, process_id, read_clock())
+        )
         if len(taken) <= FEW:
             return taken
         pages = [taken[at : at + LOOK_AT_ONCE] for at in range(0, len(taken), LOOK_AT_ONCE)]
-        return [one for page in pages for one in await self._looked_at(page, now)]
+        return [one for page in pages for one in await self._looked_at(page, read_clock)]
 
-    async def _looked_at(self, page: list[Taken], now: Instant) -> list[Taken]:
+    async def _looked_at(self, page: list[Taken], read_clock: ReadClock) -> list[Taken]:
         """The same with what each has to know. Where that cannot be read, nobody is any worse off:
         these lanes are ours, and each looks by itself."""
         try:
-            return await self._journal.read(lambda tx: [_seen(tx, one, now) for one in page])
+            return await self._journal.read(lambda tx: _all_seen(tx, page, read_clock()))
         except StoreError:
             return page
 
@@ -114,6 +119,10 @@ def take_up(tx: Tx, account_ids: list[int], process_id: int, now: Instant) -> li
     left = [row.account_id for row in rows if row.account_id not in seen]
     accounts = seen | tx.accounts.several(left) if left else seen
     return [Taken(row, accounts[row.account_id], looks.get(row.account_id)) for row in rows]
+
+
+def _all_seen(tx: Tx, page: list[Taken], now: Instant) -> list[Taken]:
+    return [_seen(tx, one, now) for one in page]
 
 
 def _seen(tx: Tx, taken: Taken, now: Instant) -> Taken:

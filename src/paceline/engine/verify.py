@@ -24,8 +24,9 @@ from paceline.core.outcome import OutcomeKind
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
-from paceline.engine.agenda import RunQueue, contacted
+from paceline.engine.agenda import RunQueue
 from paceline.engine.memory import Snapshot, acquainted, policy_of, take_snapshot
+from paceline.engine.pages import contacted
 from paceline.engine.ports import Account, LedgerRow, Run, Tx
 from paceline.engine.ports.history import IMPORTED
 

@@ -6,7 +6,18 @@ from builtins import list as list_of
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
@@ -216,6 +227,9 @@ class Runs(Subject):
             found = _COUNTS_ON.run(self._context, run_id=run_id, account_id=account_id).fetchall()
         return _every_state({state: int(n) for state, n in found})
 
+    def goes_on(self, run_id: int) -> bool:
+        return _LEFT.run(self._context, run_id=run_id).fetchone() is not None
+
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]:
         statement = (
             select(counters.c.account_id, counters.c.state, counters.c.n)
@@ -266,8 +280,12 @@ class Runs(Subject):
         return self._connection.execute(statement).first() is not None
 
 
+def _left() -> ColumnElement[bool]:
+    """A counter of what is to be sent, and something that it counts."""
+    return and_(counters.c.state.in_([rows.spelled(state) for state in WAITING]), counters.c.n > 0)
+
+
 def _idle(_: bool) -> Select[Any]:
-    waiting = [rows.spelled(state) for state in WAITING]
     return (
         select(runs.c.id)
         .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
@@ -276,9 +294,7 @@ def _idle(_: bool) -> Select[Any]:
             campaigns.c.state == rows.spelled(CampaignState.RUNNING),
             campaigns.c.kind != "direct",
             ~runs.c.follow_ups,
-            ~exists().where(
-                counters.c.run_id == runs.c.id, counters.c.state.in_(waiting), counters.c.n > 0
-            ),
+            ~exists().where(counters.c.run_id == runs.c.id, _left()),
         )
         .order_by(runs.c.id)
     )
@@ -297,6 +313,13 @@ _COUNTS = Prepared(
         select(counters.c.state, func.sum(counters.c.n))
         .where(counters.c.run_id == bindparam("run_id"))
         .group_by(counters.c.state)
+    )
+)
+_LEFT = Prepared(
+    lambda _: (
+        select(counters.c.n)
+        .where(counters.c.run_id == bindparam("run_id"), _left())
+        .limit(literal_column("1"))
     )
 )
 _COUNTS_ON = Prepared(

@@ -87,6 +87,11 @@ class Runs(Protocol):
         present."""
         ...
 
+    def goes_on(self, run_id: int) -> bool:
+        """Whether anything of it is left to be sent. Told by the first counter that says so, where
+        ``counts`` adds up those of all accounts."""
+        ...
+
     def accounts(self, run_id: int) -> dict[int, dict[DeliveryState, int]]: ...
 
     def reached_after(
