@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
-from paceline.engine.leases import ProcessLease
+from paceline.engine.journal import GroupJournal, InlineRunner
+from paceline.engine.leases import ProcessLease, Renewed
 from paceline.engine.outbox import Outbox
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
@@ -67,3 +68,20 @@ def test_a_process_that_parks_its_last_lane_has_a_long_lease_by_then(
         await process.stop()
 
     worlds.fresh().play(script)
+
+
+def test_a_renewal_that_is_heard_of_late_changes_nothing_of_a_younger_one(world: World) -> None:
+    async def script(world: World) -> None:
+        runner = InlineRunner()
+        journal = GroupJournal(world.store, world.clock, writer=runner, reader=runner)
+        lease = ProcessLease(journal, world.clock, "one")
+        early = lease.ask()
+        await world.wait(SECOND)
+        lease.extend(lease.ask())
+        safe_us, at = lease._safe_until_us, world.clock.now()
+        lease.renewed_along(early, Renewed(at + HOUR, at))
+        assert (lease._safe_until_us, lease._long) == (safe_us, False)
+        lease.renewed_along(lease.ask(), Renewed(at + HOUR, at))
+        assert lease._long
+
+    world.play(script)
