@@ -237,7 +237,9 @@ def _while_open(
 def _park(tx: Tx, lane: Lane) -> bool:
     account = tx.accounts.get(lane.account_id)
     rest = Rest(None, account, None, renews=False)
-    return parking.park(tx, LaneUnit(lane.lease, lane.revision), rest).parked
+    told = LaneUnit(lane.lease, lane.revision)
+    (result,) = tx.path.apply([told])
+    return parking.park(tx, result, told, rest).parked
 
 
 def test_a_lane_is_not_parked_on_an_intent_that_is_still_being_committed(

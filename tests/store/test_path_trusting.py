@@ -11,7 +11,7 @@ from paceline.core.errors import StoreSurprise, StoreUnavailable
 from paceline.core.outcome import transient, unknown
 from paceline.core.states import DeliveryState
 from paceline.engine.clock import SystemClock
-from paceline.engine.committing import Entry, commit
+from paceline.engine.committing import Commit, Entry
 from paceline.engine.ports import LaneResult, LaneUnit, Tx
 from paceline.engine.ports.path import Sparing
 from paceline.store.wire import Wire
@@ -263,7 +263,7 @@ def test_the_journal_then_asks_and_only_the_culprit_is_refused(
         loop = runner.get_loop()
         entries = [Entry(loop.create_future(), told) for told in _units(group)]
 
-    results = commit(scene.store, entries, SystemClock())
+    results = Commit(scene.store, SystemClock()).answers(entries)
 
     others = surprise not in EVERYBODY
     starts = [others, others and surprise in OF_AN_ANSWER, others]

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core.errors import RowBusy, StoreConflict, StoreSurprise, StoreUnavailable
+from paceline.core.errors import (
+    RowBusy,
+    StoreConflict,
+    StoreError,
+    StoreSurprise,
+    StoreUnavailable,
+)
 from paceline.core.instants import SECOND
 from paceline.engine.ports import Clock, Holds, LaneResult, LaneUnit, Store, Together, Tx, Work
 
@@ -32,6 +38,8 @@ class Entry:
     one: Any = None
     talk: int | None = None
     hurried: bool = False
+    goes_on: Callable[[Tx, LaneResult], Any] | None = None
+    """What follows from the unit, in the same transaction."""
     holds: Holds = "lanes"
     begins: Callable[[], None] | None = None
 
@@ -43,12 +51,6 @@ class Entry:
         return "" if self.talk is None else "talk"
 
 
-def commit(store: Store, group: list[Entry], clock: Clock, *, trusting: bool = True) -> list[Any]:
-    """One answer per unit, in order; an answer that is an exception belongs to that unit alone.
-    ``trusting``: whether units are first taken for as good as sure."""
-    return Commit(store, clock, trusting=trusting).answers(group)
-
-
 class Commit:
     """One group on its way into the store, as a whole or in pieces.
 
@@ -56,15 +58,16 @@ class Commit:
     holds a row that one of them needs: the renewal of the lease waits behind all of them.
     """
 
-    def __init__(self, store: Store, clock: Clock, *, trusting: bool) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._trusting = trusting
+        self._trusting = True
         self._away: Exception | None = None
         self._busy: RowBusy | None = None
         self._until_us = 0
 
     def answers(self, group: list[Entry]) -> list[Any]:
+        """One per unit, in order; one that is an exception belongs to that unit alone."""
         failed = self._pointless()
         if failed is None:
             try:
@@ -72,6 +75,18 @@ class Commit:
             except Exception as error:
                 failed = error
                 self._remember(error)
+        return self._in_pieces(group, failed)
+
+    def answers_after(self, failed: StoreError, group: list[Entry]) -> list[Any]:
+        """The same, where somebody has tried all of it already, and in vain."""
+        self._trusting = not isinstance(failed, StoreSurprise)
+        if isinstance(failed, RowBusy):
+            # It was waited for once, which is all that a lease has time for.
+            self._remember(failed)
+            return self._in_pieces(group, failed)
+        return self.answers(group)
+
+    def _in_pieces(self, group: list[Entry], failed: Exception) -> list[Any]:
         if len(group) == 1 or self._pointless() is not None:
             return [failed] * len(group)
         # Whoever waits for a row is found in few steps by halving, since each step takes a while.
@@ -119,13 +134,13 @@ def is_away(error: Exception) -> bool:
 
 
 def apply(tx: Tx, group: list[Entry], *, trusting: bool = False) -> list[Any]:
-    """Everybody holds lanes, then conversations in the order of their numbers, then turns, so that
-    no two wait for each other. And whoever looks conversations up tells the planner how, until the
-    transaction ends: all else that counts or lists has been done by then."""
-    units = [entry.unit for entry in group if entry.unit is not None]
-    lanes = iter(_written(tx, units, trusting=trusting) if units else ())
-    shared = _done_together(tx, group, "lanes")
+    """Everybody passes the fence, then holds lanes in the order of their numbers, then
+    conversations in that of theirs, then turns, so that no two wait for each other. And whoever
+    looks conversations up tells the planner how, until the transaction ends: all else that counts
+    or lists has been done by then."""
     answers: list[Any] = [None] * len(group)
+    _do_lanes(tx, group, answers, trusting=trusting)
+    shared = _done_together(tx, group, "lanes")
     works = [(place, entry) for place, entry in enumerate(group) if entry.work is not None]
     _do(tx, [one for one in works if one[1].talk is None], answers)
     shared |= _done_together(tx, group, "conversations")
@@ -133,9 +148,28 @@ def apply(tx: Tx, group: list[Entry], *, trusting: bool = False) -> list[Any]:
     talks = [one for one in works if one[1].talk is not None]
     _do(tx, sorted(talks, key=lambda one: one[1].talk or 0), answers)
     for place, entry in enumerate(group):
-        if entry.work is None:
-            answers[place] = next(lanes if entry.together is None else shared[entry.together])
+        if entry.together is not None:
+            answers[place] = next(shared[entry.together])
     return answers
+
+
+def _do_lanes(tx: Tx, group: list[Entry], answers: list[Any], *, trusting: bool) -> None:
+    lanes = [(place, entry) for place, entry in enumerate(group) if entry.unit is not None]
+    if not lanes:
+        return
+    units = [entry.unit for _, entry in lanes if entry.unit is not None]
+    for (place, _), result in zip(lanes, _written(tx, units, trusting=trusting), strict=True):
+        answers[place] = result
+    going_on = [(place, entry) for place, entry in lanes if entry.goes_on is not None]
+    for place, entry in sorted(going_on, key=_account) if going_on else ():
+        assert entry.goes_on is not None
+        answers[place] = entry.goes_on(tx, answers[place])
+
+
+def _account(lane: tuple[int, Entry]) -> int:
+    unit = lane[1].unit
+    assert unit is not None
+    return unit.lease.account_id
 
 
 def _written(tx: Tx, units: list[LaneUnit], *, trusting: bool) -> list[LaneResult]:

@@ -21,10 +21,10 @@ async def arrived(crossing: Crossing) -> list[LaneResult]:
         except Exception as error:
             arrival.set_exception(error)
 
-    step()
     number = crossing.fileno()
-    loop.add_reader(number, step)
     try:
+        step()
+        loop.add_reader(number, step)
         await arrival
     finally:
         # In this order: a number that is given up may be another's in the next moment.

@@ -31,12 +31,12 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from paceline.core.errors import StoreError, StoreSurprise
+from paceline.core.errors import StoreError
 from paceline.core.instants import MILLISECOND
-from paceline.engine.committing import Entry, apply, commit, is_away
+from paceline.engine.committing import Commit, Entry, apply, is_away
 from paceline.engine.crossing import arrived
 from paceline.engine.observe import Observer, Unobserved
-from paceline.engine.ports import Clock, Holds, LaneResult, LaneUnit, Store, Together, Work
+from paceline.engine.ports import Clock, Holds, LaneResult, LaneUnit, Store, Together, Tx, Work
 
 T = TypeVar("T")
 One = TypeVar("One")
@@ -118,6 +118,9 @@ class GroupJournal:
         self, unit: LaneUnit, *, hurried: bool = False, begins: Callable[[], None] | None = None
     ) -> Awaitable[LaneResult]:
         return self._enqueue(unit=unit, hurried=hurried, begins=begins)
+
+    def submit_and(self, unit: LaneUnit, goes_on: Callable[[Tx, LaneResult], T]) -> Awaitable[T]:
+        return self._enqueue(unit=unit, goes_on=goes_on)
 
     def write(
         self,
@@ -232,15 +235,13 @@ class GroupJournal:
 
     async def _commit(self, group: list[Entry]) -> list[Any]:
         try:
-            answers, trusting = None, True
+            commit = Commit(self._store, self._clock)
+            work = partial(commit.answers, group)
             try:
                 answers = await self._commit_swiftly(group) if self._serves else None
-            except StoreSurprise:
-                trusting = False
-            if answers is None:
-                work = partial(commit, self._store, group, self._clock, trusting=trusting)
-                answers = await self._writer.run(work)
-            return answers
+            except StoreError as error:
+                answers, work = None, partial(commit.answers_after, error, group)
+            return await self._writer.run(work) if answers is None else answers
         except Exception as error:  # there is no thread any more: the journal has been closed
             return [error] * len(group)
         except BaseException:
@@ -249,26 +250,33 @@ class GroupJournal:
             raise
 
     async def _commit_swiftly(self, group: list[Entry]) -> list[Any] | None:
-        """Without the other thread, as far as that goes; None where it does not."""
+        """Without the other thread, as far as that goes; None where it does not. Where it raises,
+        all of it was tried and undone."""
         if self._here:
             return await self._commit_here(group)
-        units = [entry.unit for entry in group if entry.unit is not None]
-        if len(units) < len(group) or not self._crosses:
+        plain = all(entry.unit is not None and entry.goes_on is None for entry in group)
+        return await self._cross(group) if plain and self._crosses else None
+
+    async def _cross(self, group: list[Entry]) -> list[Any] | None:
+        try:
+            crossing = self._store.set_off([entry.unit for entry in group if entry.unit])
+        except Exception as error:
+            # The other thread finds out whose fault it is, and whoever is all right gets through.
+            log.debug("not set off", units=len(group), error=repr(error))
             return None
-        crossing = self._store.set_off(units)
         if crossing is None:
             return None
         try:
             return list(await arrived(crossing))
-        except StoreSurprise:
-            raise
         except StoreError as error:
-            return [error] * len(group) if is_away(error) else None
+            if is_away(error):
+                return [error] * len(group)
+            raise
 
     async def _commit_here(self, group: list[Entry]) -> list[Any] | None:
         """None where anything is in the way: the other thread then does it all anew, has the time
         to wait, and finds out whose fault it is."""
-        if any(entry.work is not None for entry in group):
+        if any(entry.work is not None or entry.goes_on is not None for entry in group):
             return None
         try:
             with ExitStack() as opened:

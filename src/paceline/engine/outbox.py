@@ -109,7 +109,9 @@ class Outbox:
         else:
             unit = LaneUnit(self._lease, self._memory.revision)
         try:
-            done = await self._context.journal.write(lambda tx: parking.park(tx, unit, rest))
+            done = await self._context.journal.submit_and(
+                unit, lambda tx, result: parking.park(tx, result, unit, rest)
+            )
         except StoreUnavailable:
             self.doubt()
             raise

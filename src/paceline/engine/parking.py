@@ -38,11 +38,11 @@ class Parked(NamedTuple):
     renewed: Renewed | None = None
 
 
-def park(tx: Tx, unit: LaneUnit, rest_: Rest) -> Parked:
-    """Write what is left to write and give the lane back, showing operators that a cap is what it
-    waits for. What was left to write is true whether the lane is ours and can be parked or not."""
+def park(tx: Tx, result: LaneResult, unit: LaneUnit, rest_: Rest) -> Parked:
+    """Give the lane back, when what was left to write is written, showing operators that a cap is
+    what it waits for. What was written is true whether the lane is ours and can be parked or not.
+    """
     lease = unit.lease
-    (result,) = tx.path.apply([unit])
     if not result.held:
         return Parked(result, parked=False)
     # Behind the lock: an intent of whose commit we never heard has come through by now, or never

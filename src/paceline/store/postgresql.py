@@ -13,11 +13,12 @@ from sqlalchemy.pool import NullPool
 from paceline.engine.ports.path import LaneUnit
 from paceline.store import migrate
 from paceline.store.base import Context
-from paceline.store.crossing import CAN_CROSS, Crossing
+from paceline.store.crossing import Crossing
 from paceline.store.failures_postgresql import PostgresqlPlace
 from paceline.store.locks import Lock
 from paceline.store.schema import complete_for_postgresql
 from paceline.store.tx import Transaction
+from paceline.store.watch import CAN_WATCH
 from paceline.store.wire import Wire
 
 WIRE = {
@@ -102,20 +103,23 @@ class PostgresqlStore:
             yield tx
 
     def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
-        """Only over a connection that lies idle: to open one would take a while."""
-        wire = _taken(self._idle) if CAN_CROSS else None
+        """Only over a connection that lies idle: to open one would take a while, and so would
+        ending what was left in the middle of it."""
+        wire = _taken(self._idle) if CAN_WATCH else None
         if wire is None:
             return None
-        if not wire.usable:
-            wire.drop()
-            return None
+        crossing = None
+        try:
+            crossing = self._crossing(wire, units) if wire.usable else None
+        finally:
+            if crossing is None:  # the server was told nothing yet
+                self._idle.append(wire)
+        return crossing
+
+    def _crossing(self, wire: Wire, units: Sequence[LaneUnit]) -> Crossing | None:
         wire.begin(WRITING)
         foretold = Transaction(Context(wire.sql, None, wire)).path.trust(units)
-        if foretold is None:
-            wire.commit()  # of nothing
-            self._idle.append(wire)
-            return None
-        return Crossing(wire, self.place, foretold, self._idle.append)
+        return None if foretold is None else Crossing(wire, self.place, foretold, self._idle.append)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -155,7 +159,7 @@ class PostgresqlStore:
 
     def close(self) -> None:
         while (wire := _taken(self._idle)) is not None:
-            wire.sql.close()
+            wire.drop()
         self._engine.dispose()
 
 

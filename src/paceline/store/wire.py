@@ -23,11 +23,13 @@ from psycopg.pq.abc import PGconn, PGresult
 from sqlalchemy import Connection
 
 from paceline.store.asked import Asked, Values, ordered, spelled, type_of
+from paceline.store.watch import EITHER, READABLE, Watch
 
 T = TypeVar("T")
-READABLE, EITHER = select.POLLIN, select.POLLIN | select.POLLOUT
 Waiting = Generator[int, None, T]
 """Something that says for which events of the socket it waits, until it has its answer."""
+_GOES = "57P"
+"""SQLSTATEs by which a server takes its leave."""
 
 
 class Wire:
@@ -49,6 +51,7 @@ class Wire:
         "_readable",
         "_together",
         "_transformer",
+        "_watch",
         "sql",
     )
 
@@ -59,6 +62,7 @@ class Wire:
         self._together = False
         self._gathered: list[Asked] = []
         self._awaited: list[Asked | bytes | None] = []
+        self._watch: Watch | None = None
         self._adopt(connect())
 
     def _adopt(self, connection: Connection) -> None:
@@ -78,26 +82,34 @@ class Wire:
     def drop(self) -> None:
         """Close it, and keep one that is dead out of SQLAlchemy's hands, which has not seen the
         error that says so."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         if self.lost and not self.sql.invalidated and not self.sql.closed:
             self.sql.invalidate()
         self.sql.close()
 
     # ------------------------------------------------------------------ transactions
 
-    @property
-    def socket(self) -> int:
-        return self._pgconn.socket
+    def watch(self) -> Watch:
+        """For whoever waits for it in a loop."""
+        if self._watch is None:
+            self._watch = Watch(self._pgconn.socket)
+        return self._watch
 
     @property
     def usable(self) -> bool:
-        """Whether the server has not ended the session meanwhile."""
+        """Whether the server has not ended the session meanwhile, and nobody has left it in the
+        middle of a transaction."""
         return not self._is_new and self._is_alive()
 
     def begin(self, kind: bytes) -> None:
         """A server that was stopped or has ended the session has closed its end: that is seen
-        without asking."""
-        if not self._is_new and not self._is_alive():
-            self._replace()
+        without asking. What was left in the middle of a transaction is undone first."""
+        if not self._is_new:
+            self.roll_back()
+            if not self._is_alive():
+                self._replace()
         self._owed = kind
 
     def _is_alive(self) -> bool:
@@ -153,6 +165,7 @@ class Wire:
         self._owed = self._opening = None
         self._gathered.clear()
         if self._awaited:
+            self._awaited = []
             self._pgconn.finish()
         elif not self.lost and self._pgconn.transaction_status != TransactionStatus.IDLE:
             try:
@@ -343,9 +356,12 @@ class Wire:
             return answer
 
     def _failure(self, result: PGresult) -> psycopg.Error:
-        if self.lost and not result.error_field(psycopg.pq.DiagnosticField.SQLSTATE):
-            return psycopg.OperationalError(self._said())
-        return psycopg.errors.error_from_result(result, encoding="utf-8")
+        """What a server said last before it was gone is no refusal, whatever name it has for what
+        befell it: what has become of a COMMIT nobody knows. Unless it said that it goes."""
+        error = psycopg.errors.error_from_result(result, encoding="utf-8")
+        if self.lost and not (error.sqlstate or "").startswith(_GOES):
+            return psycopg.OperationalError(str(error).strip() or self._said())
+        return error
 
     def _said(self) -> str:
         return self._pgconn.error_message.decode(errors="replace").strip()

@@ -174,7 +174,8 @@ class Store(Protocol):
 
     def set_off(self, units: Sequence[LaneUnit]) -> Crossing | None:
         """A write transaction of nothing but these units, taken on trust (``Path.trust``), that is
-        on its way by itself. None where that cannot be, or not without waiting."""
+        on its way by itself. None where that cannot be, or not without waiting; whatever it raises,
+        nothing was sent."""
         ...
 
     def read(self) -> AbstractContextManager[Tx]:
@@ -239,4 +240,9 @@ class Journal(Protocol):
         no pace to keep is ``hurried``, and not kept waiting for the company of others. ``begins``
         is called when it has its turn: nothing else of the process is committed from then on until
         it is."""
+        ...
+
+    def submit_and(self, unit: LaneUnit, goes_on: Callable[[Tx, LaneResult], T]) -> Awaitable[T]:
+        """A lane's unit, and what follows from it in the same transaction: something that holds
+        nothing but its lane, its account and its process."""
         ...
