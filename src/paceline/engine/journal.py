@@ -112,6 +112,10 @@ class GroupJournal:
         self._gather_us = gather_us
         self._began_us = -gather_us
         self._waiting: deque[Entry] = deque()
+        self._hurried = 0
+        """How many of those who wait have no pace to keep."""
+        self._others = 0
+        """How many of them are no lane's."""
         self._drainer: asyncio.Task[None] | None = None
 
     def submit(
@@ -151,6 +155,8 @@ class GroupJournal:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         entry = Entry(future, **asked)
+        self._hurried += entry.hurried
+        self._others += entry.unit is None
         if first:
             self._waiting.appendleft(entry)
         else:
@@ -169,6 +175,7 @@ class GroupJournal:
             for entry in self._waiting:
                 entry.future.cancel()
             self._waiting.clear()
+            self._hurried = self._others = 0
 
     async def _drain_group(self) -> None:
         if self._gather_us:
@@ -194,11 +201,9 @@ class GroupJournal:
     def _patience_us(self) -> int:
         """How long all who wait now can wait for company. A lane that keeps a pace has asked ahead
         of its time, and loses nothing."""
-        if any(entry.hurried for entry in self._waiting):
+        if self._hurried:
             return 0
-        if all(entry.unit is not None for entry in self._waiting):
-            return self._gather_us
-        return min(self._gather_us, PATIENCE_US)
+        return min(self._gather_us, PATIENCE_US) if self._others else self._gather_us
 
     async def _let_others_come(self) -> None:
         """A commit that takes hardly any time gathers hardly any company. Lanes whose turn it is
@@ -224,6 +229,9 @@ class GroupJournal:
             kind = kind or entry.kind
             group.append(entry)
         self._waiting.extendleft(reversed(left))
+        for entry in group:
+            self._hurried -= entry.hurried
+            self._others -= entry.unit is None
         return group
 
     def _tell(self, units: int, took_us: int) -> None:
