@@ -61,7 +61,7 @@ class BareLoop:
         settled = 0
         for lanes in self._groups(group):
             units = [self._unit(lane) for lane in lanes]
-            with self._store.write() as tx:
+            with self._store.write(at_once=True) as tx:  # as the engine's own groups are
                 results = tx.path.apply(units)
             for unit, result in zip(units, results, strict=True):
                 if not result.held or not all(result.settled):

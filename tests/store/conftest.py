@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import make_url
 
 from paceline.engine.ports import Store
+from paceline.store import path_sqlite
 from paceline.store.database import open_store
 from tests import postgres, prepared
 from tests.store.scene import Scene, Ticker
@@ -61,12 +62,15 @@ def scene(request: pytest.FixtureRequest) -> Scene:
     return found
 
 
-@pytest.fixture(params=(*KINDS, "trusting"))
-def path_scene(request: pytest.FixtureRequest) -> Scene:
-    """The same for the message path, which takes units on trust where that is worth it."""
-    kind = "sqlite_scene" if request.param == "sqlite" else "postgres_scene"
+@pytest.fixture(params=(*KINDS, "trusting", "one by one"))
+def path_scene(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The same for the message path, which takes units on trust where that is worth it, and asks
+    about all of them together on SQLite unless they are made to be asked one by one."""
+    kind = "sqlite_scene" if request.param in ("sqlite", "one by one") else "postgres_scene"
     found: Scene = request.getfixturevalue(kind)
     found.trusting = request.param == "trusting"
+    if request.param == "one by one":
+        monkeypatch.setattr(path_sqlite, "believed", lambda _: None)
     return found
 
 

@@ -42,6 +42,7 @@ NUMBERS: tuple[list[int | None], ...] = (
     [7, 7, 7],
     [1, -2, 9_223_372_036_854_775_807],
     [None, 1],
+    [1, None, 2],
     [None, None],
 )
 

@@ -35,6 +35,9 @@ with store.write() as tx:
 store.close()
 """
 
+IN_MEMORY = 2
+"""How SQLite says that what it needs for a moment is kept in memory."""
+
 
 def test_a_plain_path_is_a_file(tmp_path: Path) -> None:
     for address in (str(tmp_path / "a.db"), f"sqlite:///{tmp_path / 'b.db'}"):
@@ -179,6 +182,18 @@ def test_the_file_is_durable_and_strict(tmp_path: Path) -> None:
     }
     with pytest.raises(StoreError, match="cannot be written to"), store.read() as tx:
         tx.settings.put("a", 1)
+    store.close()
+
+
+def test_only_what_does_not_wait_keeps_in_memory_what_it_may_have_to_undo(tmp_path: Path) -> None:
+    """A statement over a whole campaign would keep all of its pages there."""
+    store = open_store(str(tmp_path / "a.db"), clock=Ticker())
+    found = []
+    for at_once in (False, True, True, False, True):
+        with store.write(at_once=at_once) as tx:
+            cursor = tx._context.cursor()  # type: ignore[attr-defined]
+            found.append(cursor.execute("PRAGMA temp_store").fetchone()[0] == IN_MEMORY)
+    assert found == [False, True, True, False, True]
     store.close()
 
 

@@ -84,6 +84,7 @@ UPDATE counters AS c SET n = c.n + w.column4 FROM (VALUES {values}) AS w
 WHERE c.account_id = w.column1 AND c.run_id = w.column2 AND c.state = w.column3
 """,
     4,
+    "UPDATE counters SET n = n + ?4 WHERE account_id = ?1 AND run_id = ?2 AND state = ?3",
 )
 
 
@@ -256,14 +257,19 @@ def array(values: Sequence[int | str | None]) -> str:
     """An array as PostgreSQL reads it.
 
     The driver's own way is a Python function per element, which alone would halve what a process
-    can send. Most columns say the same in every row; texts are put in quotes all at once; and for
-    anything else JSON quotes the same as an array does, but for control characters: PostgreSQL
-    takes what follows a backslash as it stands.
+    can send. Numbers are written as Python writes a list of them; of other columns most say the
+    same in every row; texts are put in quotes all at once; and for anything else JSON quotes the
+    same as an array does, but for control characters: PostgreSQL takes what follows a backslash as
+    it stands.
     """
     if not values:
         return "{}"
-    if isinstance(values[0], str) and (inner := _quoted(values)) is not None:
-        return f'{{"{inner}"}}'
+    if isinstance(values[0], int):
+        inner = str([*values])[1:-1]
+        if "N" not in inner and "'" not in inner:  # neither a None nor a text among them
+            return f"{{{inner}}}"
+    elif isinstance(values[0], str) and (quoted := _quoted(values)) is not None:
+        return f'{{"{quoted}"}}'
     if len(set(values)) == 1:
         inner = ",".join([_encode(values[0])] * len(values))
     else:

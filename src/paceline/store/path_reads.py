@@ -35,10 +35,8 @@ from paceline.store.schema import (
 from paceline.store.settings import why_stopped
 
 _NAMES = ", ".join(f"d.{name}" for name in rows.DELIVERY_NAMES.split(", "))
-# With LIMIT the look is taken once for each row. As EXISTS it may be planned as a table of all
-# that are suppressed, and then a claim costs as much as that list is long.
 _DELIVERY = f"""
-SELECT {_NAMES}, (SELECT 1 FROM suppressions s WHERE {{suppressed}} LIMIT 1) IS NOT NULL,
+SELECT {_NAMES}, {{suppressed}},
     CASE WHEN d.after_id IS NOT NULL
         THEN (SELECT CASE WHEN d.bidden AND p.state = 'failed' AND p.parts_done > 0
             THEN 'sent' ELSE p.state END FROM deliveries p WHERE p.id = d.after_id)
@@ -155,7 +153,7 @@ class Queries:
             _STRANDED,
             _OPEN_INTENT,
         )
-        suppressed = rows.suppressed_by(postgresql=parameter != "?")
+        suppressed = rows.is_suppressed(postgresql=parameter != "?")
         return cls(
             *(text.replace("?", parameter).replace("{suppressed}", suppressed) for text in texts)
         )

@@ -4,6 +4,10 @@ Inside ``BEGIN IMMEDIATE`` nobody else writes, to this file or to any part of it
 therefore be read with a plain SELECT and decided here: it stays true until the commit. That is
 why there is no locking clause, no fence, and no condition repeated in an UPDATE. Many rows are
 named by one JSON array, so that the text of a statement, and so its plan, is always the same.
+
+Nearly always everything is as the lanes believe. That is found out first, in two questions for the
+whole group (``path_sqlite_sure``), and then all of it is written; otherwise nothing was, and
+each is asked and judged by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any, ClassVar
 
 from paceline.core.keepable import keepable_name
 from paceline.core.states import DeliveryState
-from paceline.engine.ports.path import Intent, LaneUnit
+from paceline.engine.ports.path import Intent, LaneResult, LaneUnit, Settlement
 from paceline.store import rows
 from paceline.store.base import Context, Cursor, storable
 from paceline.store.bulk import Bulk, fetch_gathered, gathered
@@ -38,6 +42,8 @@ from paceline.store.path import (
     starting_runs,
 )
 from paceline.store.path_reads import Queries
+from paceline.store.path_sqlite_sure import is_as_believed
+from paceline.store.path_trusting import Believed, believed, foretold
 from paceline.store.settings import why_stopped
 
 SENT = DeliveryState.SENT
@@ -57,6 +63,9 @@ INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {_LISTED}, 'outcome'
 FROM (VALUES {{values}}) WHERE true ON CONFLICT DO NOTHING
 """,
     _OUTCOME_COLUMNS,
+    f"""
+INSERT INTO ledger ({OUTCOME_NAMES}, kind) VALUES ({_NUMBERED}, 'outcome') ON CONFLICT DO NOTHING
+""",
 )
 _RESOLUTIONS = f"""
 INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {_NUMBERED}, 'resolution'
@@ -77,6 +86,11 @@ UPDATE deliveries AS d SET state = w.column2, due_at = w.column3, parts_done = w
 FROM (VALUES {values}) AS w WHERE d.id = w.column1
 """,
     9,
+    """
+UPDATE deliveries SET state = ?2, due_at = ?3, parts_done = ?4, retries = ?5, reason = ?6,
+    provider_id = coalesce(?7, provider_id), sent_at = coalesce(?8, sent_at), moved_at = ?9
+WHERE id = ?1
+""",
 )
 _PROGRESS = Bulk(
     """
@@ -100,6 +114,7 @@ UPDATE usage AS u SET checkpoint = w.column2
 FROM (VALUES {values}) AS w WHERE u.account_id = w.column1
 """,
     2,
+    "UPDATE usage SET checkpoint = ?2 WHERE account_id = ?1",
 )
 _CONTROL = "SELECT value FROM settings WHERE key = 'control'"
 _RUNNING = gathered(f"SELECT id FROM runs WHERE state = 'running' AND id {_NAMED}", 1)
@@ -128,6 +143,9 @@ UPDATE deliveries AS d SET state = 'sending', attempts = w.column2, due_at = NUL
 FROM (VALUES {values}) AS w WHERE d.id = w.column1
 """,
     3,
+    """
+UPDATE deliveries SET state = 'sending', attempts = ?2, due_at = NULL, moved_at = ?3 WHERE id = ?1
+""",
 )
 _INTENTS = Bulk(
     f"""
@@ -136,6 +154,10 @@ SELECT column1, column2, column3, column4, column5, column6, column7, column8, c
     'intent', column7, 1, '', '' FROM (VALUES {{values}})
 """,
     _INTENT_COLUMNS,
+    f"""
+INSERT INTO ledger ({INTENT_NAMES}, kind, intent_at, slots, code, reason)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'intent', ?7, 1, '', '')
+""",
 )
 
 
@@ -147,6 +169,25 @@ class SqlitePath(BasePath):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._cursor = context.cursor()
+
+    def apply(self, units: Sequence[LaneUnit]) -> list[LaneResult]:
+        group = believed(units)
+        if group is None or not is_as_believed(group, self._context, self._cursor):
+            return super().apply(units)
+        self._write(group)
+        return foretold(units)
+
+    def _write(self, group: Believed) -> None:
+        if group.settlings:
+            self._append(outcome_rows(group.settlings))
+            _SETTLE.run(self._cursor, [_change(settlement) for *_, settlement in group.settlings])
+        if checkpoints := group.checkpoints:
+            _CHECKPOINT.run(self._cursor, list(zip(*checkpoints, strict=True)))
+        if group.intents:
+            starts = [(wish.delivery_id, wish.attempt, wish.at) for *_, wish in group.intents]
+            _START.run(self._cursor, starts)
+            _INTENTS.run(self._cursor, intent_rows(group.intents))
+        self._context.add_counts(group.tally())
 
     def _ask(self, query: str, values: tuple[object, ...]) -> Cursor:
         return self._cursor.execute(query, values)
@@ -177,9 +218,7 @@ class SqlitePath(BasePath):
         moved: dict[int, tuple[int, int, str]] = {}
         if not entries:
             return lambda: moved
-        if _OUTCOMES.run(self._cursor, written) < len(written):
-            # Some were there already: repeated, or declared unknown while the answer was awaited.
-            self._cursor.executemany(_RESOLUTIONS, written)
+        self._append(written)
         found = self._by_id(_BEFORE_SETTLING, [row[0] for row in written])
         changes: list[tuple[Any, ...]] = []
         progress: list[tuple[int, int]] = []
@@ -191,26 +230,18 @@ class SqlitePath(BasePath):
             if after is SENDING:
                 progress.append((delivery_id, settlement.parts_done))
             elif row[5] == settlement.part:
-                provider_id, at = settlement.outcome.provider_id, settlement.settled_at
-                changes.append(
-                    (
-                        delivery_id,
-                        after._value_,
-                        settlement.due_at,
-                        settlement.parts_done,
-                        settlement.retries,
-                        settlement.reason and storable(settlement.reason),
-                        provider_id and keepable_name(provider_id),
-                        at if after is SENT else None,
-                        at,
-                    )
-                )
+                changes.append(_change(settlement))
             else:
                 continue  # the part has its answer already, and the delivery has gone on
             moved[delivery_id] = (row[1], row[2], row[3])
         _SETTLE.run(self._cursor, changes)
         _PROGRESS.run(self._cursor, progress)
         return lambda: moved
+
+    def _append(self, written: list[tuple[Any, ...]]) -> None:
+        if _OUTCOMES.run(self._cursor, written) < len(written):
+            # Some were there already: repeated, or declared unknown while the answer was awaited.
+            self._cursor.executemany(_RESOLUTIONS, written)
 
     def _checkpoint(self, checkpoints: dict[int, str]) -> None:
         _CHECKPOINT.run(self._cursor, list(checkpoints.items()))
@@ -255,3 +286,19 @@ class SqlitePath(BasePath):
 
     def _by_id(self, statement: str, ids: list[int]) -> dict[int, rows.Row]:
         return {row[0]: row for row in self._named(statement, ids)}
+
+
+def _change(settlement: Settlement) -> tuple[Any, ...]:
+    """What its delivery becomes, as ``_SETTLE`` takes it."""
+    after, provider_id, at = settlement.state, settlement.outcome.provider_id, settlement.settled_at
+    return (
+        settlement.delivery_id,
+        after._value_,
+        settlement.due_at,
+        settlement.parts_done,
+        settlement.retries,
+        settlement.reason and storable(settlement.reason),
+        provider_id and keepable_name(provider_id),
+        at if after is SENT else None,
+        at,
+    )

@@ -76,15 +76,29 @@ LEDGER_NAMES = (
 )
 
 _POSITION = {True: "strpos", False: "instr"}
+_DOMAIN = "substr(d.target, {}(d.target, '@'))"
+_OTHERS = "(s.confirmation_id IS NULL OR s.confirmation_id <> d.id)"
 
 
 def suppressed_by(*, postgresql: bool) -> str:
     """Which suppressions ``s`` keep a delivery ``d`` from being sent: that of its target, and that
     of the domain it is in. Without an @ in it the second is the first again. One that was asked for
     lets the delivery pass that confirms it, and no other."""
-    domain = f"substr(d.target, {_POSITION[postgresql]}(d.target, '@'))"
-    others = "(s.confirmation_id IS NULL OR s.confirmation_id <> d.id)"
-    return f"s.address IN (d.target, {domain}) AND {others}"
+    return f"s.address IN (d.target, {_DOMAIN.format(_POSITION[postgresql])}) AND {_OTHERS}"
+
+
+def is_suppressed(*, postgresql: bool) -> str:
+    """Whether any of them does, as a look that is taken once for each delivery. As EXISTS it may be
+    planned as a table of all that are suppressed. On SQLite two looks: for a list of two, even of
+    two values, it lays out a table of its own each time."""
+    if postgresql:
+        listed = suppressed_by(postgresql=True)
+        return f"(SELECT 1 FROM suppressions s WHERE {listed} LIMIT 1) IS NOT NULL"
+    looks = (
+        f"(SELECT 1 FROM suppressions s WHERE s.address = {address} AND {_OTHERS}) IS NOT NULL"
+        for address in ("d.target", _DOMAIN.format(_POSITION[False]))
+    )
+    return f"({' OR '.join(looks)})"
 
 
 class Domain(FunctionElement[str]):

@@ -59,6 +59,7 @@ class SqliteStore:
         # One connection writes, and one thread at a time uses it; whoever comes second waits here
         # rather than in the file's lock, which is polled.
         self._turn = Lock()
+        self._undoes_in_memory = False
         _refuse_unusable(path, create=create)
         self._writing = self._engine(path, poolclass=NullPool)
         self._reading = self._engine(
@@ -143,11 +144,24 @@ class SqliteStore:
         if not self._turn.acquire(timeout=0 if at_once else self._timeout_us / SECOND):
             raise StoreBusy(f"{self.place.name}: another transaction of this process goes on")
         try:
+            self._undo_in_memory(at_once)
             kind = _AtOnce if at_once else _Transaction
             with kind(self._writer, "BEGIN IMMEDIATE", self.place):
                 yield Transaction(Context(self._writer, self._clock))
         finally:
             self._turn.release()
+
+    def _undo_in_memory(self, wanted: bool) -> None:
+        """Where SQLite keeps what it needs to take back half a statement. For a file it prepares
+        64 kB each time, which takes longer than to change a few rows; in memory it takes what it
+        needs, which for a statement over a whole campaign is all of its pages. So only where no
+        statement is long: what does not wait changes few rows."""
+        if wanted is not self._undoes_in_memory:
+            place = "MEMORY" if wanted else "DEFAULT"
+            driver: Any = self._writer.connection.driver_connection
+            with self.place.failures():
+                driver.execute(f"PRAGMA temp_store = {place}")
+            self._undoes_in_memory = wanted
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:

@@ -168,7 +168,8 @@ class Store(Protocol):
     def write(self, *, at_once: bool = False) -> AbstractContextManager[Tx]:
         """A write transaction: committed at the end of the block, rolled back by an exception.
 
-        With ``at_once``, one that would have to wait for another writer is a ``StoreError``.
+        With ``at_once``, one that would have to wait for another writer is a ``StoreError``. It is
+        for work that changes few rows: what it may have to undo is kept in memory.
         """
         ...
 
