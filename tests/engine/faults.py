@@ -236,7 +236,7 @@ class Standstill:
 def intends(function: Any) -> bool:
     """Whether what a runner is given is the commit of a group with an intent in it."""
     arguments = getattr(function, "args", ())
-    group = arguments[1] if len(arguments) > 1 else []
+    group = arguments[-1] if arguments else []
     return any(entry.unit is not None and entry.unit.intent is not None for entry in group)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from paceline.core.instants import MILLISECOND, MINUTE, SECOND
 from paceline.engine.beginning import telling_when_begun
-from paceline.engine.sender import Sender
+from paceline.engine.calls import Calls
 from paceline.providers.sandbox.provider import SandboxDriver
 from paceline.sim.loop import VirtualLoop
 from tests.engine.scenes import called, gaps, outcomes
@@ -106,7 +106,7 @@ def test_one_that_is_thrown_away_is_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whose", "what"), [(SandboxDriver, "send"), (Sender, "_forbidden")], ids=["later", "sooner"]
+    ("whose", "what"), [(SandboxDriver, "send"), (Calls, "_forbidden")], ids=["later", "sooner"]
 )
 def test_a_gap_is_kept_from_a_call_that_began_late(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch, whose: type[Any], what: str

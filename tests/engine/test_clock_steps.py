@@ -9,8 +9,8 @@ import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import accepted
+from paceline.engine.calls import Calls
 from paceline.engine.clock import LEAST_STEP_US, ClockSteps, LoopClock, SystemClock
-from paceline.engine.sender import Sender
 from paceline.engine.settling import Flight, moved_with_the_clock
 from paceline.sim.loop import run_virtual
 from tests.engine.faults import TrippedStore
@@ -167,13 +167,13 @@ def test_so_it_is_when_the_clock_is_set_in_the_very_moment_of_a_call(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch, off_us: int
 ) -> None:
     async def script(world: World) -> None:
-        clock, begin = SetClock(world.clock), Sender._begin
+        clock, look = SetClock(world.clock), Calls._look
 
-        async def begin_then(self: Sender, *call: Any) -> Any:
+        def look_then(self: Calls, flight: Any) -> Any:
             clock.off_us = off_us
-            return await begin(self, *call)
+            return look(self, flight)
 
-        monkeypatch.setattr(Sender, "_begin", begin_then)
+        monkeypatch.setattr(Calls, "_look", look_then)
         world.account(policy={"spacing": "10m"})
         world.campaign(2)
         await world.wait(5 * HOUR)

@@ -275,10 +275,12 @@ def test_it_would_be_seen_if_the_call_came_before_the_intent(
     """A broken twin: it calls the provider first and writes the intent afterwards."""
     intend, launch = Sender._intend, Sender._launch
 
-    async def launch_first(self: Any, flight: Any, usage: Any, now: Any, *, starts: bool) -> bool:
+    async def launch_first(
+        self: Any, flight: Any, message: Any, usage: Any, now: Any, *, starts: bool
+    ) -> bool:
         flight.intent_at, flight.term = now, self._context.lease.term
-        await launch(self, flight, await self._prepare(flight))
-        return await intend(self, flight, usage, now, starts=starts)
+        await launch(self, flight, message)
+        return await intend(self, flight, message, usage, now, starts=starts)
 
     async def launched_already(self: Any, flight: Any, message: Any) -> None:
         return

@@ -6,8 +6,10 @@ import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Part
+from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.retry import after_retries
 from paceline.core.states import DeliveryState
+from tests.engine.doubles import Act, Double
 from tests.engine.scenes import (
     TWO_PARTS,
     called,
@@ -291,3 +293,29 @@ def test_a_template_that_fails_at_send_fails_its_delivery_alone(world: World) ->
     # It had no intent: it took neither a token nor a slot.
     assert world.counts_at_end == {"sent": 2, "failed": 1}
     assert gaps(called(world)) == [SECOND]
+
+
+# ---------------------------------------------------------------------- a yes with words
+
+
+def test_what_is_said_along_with_a_yes_names_nobody(world: World) -> None:
+    async def script(world: World) -> None:
+        anna = "anna@example.com"
+        world.account(policy={"rate": "60/min"})
+        world.campaign(targets=to(anna))
+        provider = Double(world.providers.get("sandbox"), send=saying(f"queued for {anna}"))
+        process = world.process(providers=provider.registry())
+        await until(world, lambda: world.state() == "finished")
+        await process.stop()
+        (row,) = outcomes(world)
+        assert (row.outcome, row.reason) == ("accepted", "queued for (recipient)")
+
+    world.check = lambda: None  # type: ignore[method-assign]  # the sandbox has seen nothing
+    world.play(script)
+
+
+def saying(reason: str) -> Act:
+    async def act(real: Act, *arguments: object) -> Outcome:
+        return Outcome(OutcomeKind.ACCEPTED, reason)
+
+    return act

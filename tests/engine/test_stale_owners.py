@@ -159,7 +159,7 @@ def test_it_would_be_seen_if_the_generation_were_not_guarded(
 def test_it_would_be_seen_if_the_lease_were_not_looked_at_before_the_call(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ProcessLease, "safe", lambda self: True)
+    monkeypatch.setattr(ProcessLease, "safe_at", lambda self, us, now: True)
     with pytest.raises(AssertionError, match=r"made no call|accepted twice"):
         worlds.fresh().play(asleep_before_the_call)
 

@@ -20,6 +20,7 @@ from paceline.core.instants import SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.usage import Usage
 from paceline.engine import (
+    calls,
     lane,
     leases,
     media,
@@ -116,7 +117,7 @@ def the_intent_comes_after_the_effect(patch: pytest.MonkeyPatch) -> None:
         used = usages.spend(known.usage, known.policy, flight.ask, now, self._rng)
         flight.term = self._context.lease.term
         await self._launch(flight, message)
-        return await self._intend(flight, used, now, starts=True)
+        return await self._intend(flight, message, used, now, starts=True)
 
     patch.setattr(sender.Sender, "start", start)
 
@@ -186,13 +187,13 @@ def files_are_uploaded_for_every_message(patch: pytest.MonkeyPatch) -> None:
 
 
 def hours_are_asked_only_at_the_claim(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sender, "forbidden", lambda *_: None)
+    patch.setattr(calls, "forbidden", lambda *_: None)
 
 
 def hours_are_asked_as_of_the_intent(patch: pytest.MonkeyPatch) -> None:
-    forbidden = sender.forbidden
+    forbidden = calls.forbidden
     patch.setattr(
-        sender, "forbidden", lambda flight, policy, _: forbidden(flight, policy, flight.intent_at)
+        calls, "forbidden", lambda flight, policy, _: forbidden(flight, policy, flight.intent_at)
     )
 
 
@@ -244,7 +245,7 @@ def the_generation_is_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_lease_is_never_doubted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leases.ProcessLease, "safe", lambda self: self.joined)
+    patch.setattr(leases.ProcessLease, "safe_at", lambda self, us, now: self.joined)
 
 
 def the_term_of_the_lease_is_ignored(patch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def render_part(part: Part, address: str, fields: Mapping[str, str], unsubscribe
         part.media,
         part.template,
         part.language,
-        tuple((name, render(text, known)) for name, text in part.values),
+        tuple([(name, render(text, known)) for name, text in part.values]) if part.values else (),
         part.attachments,
         part.answers,
     )

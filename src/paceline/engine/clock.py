@@ -56,6 +56,9 @@ class SystemClock:
 
     async def sleep(self, us: int) -> None:
         """Returns after so long, whatever becomes of the wall clock meanwhile."""
+        if us <= 0:  # who only lets others have their turn does so several times for each commit
+            await self._sleep(0)
+            return
         until_us = self.monotonic_us() + us
         await _sleep_until(self.monotonic_us, self._sleep, until_us, LONGEST_NAP_US)
 
@@ -146,15 +149,17 @@ class ClockSteps:
 
     def since_last_look_us(self) -> int:
         """By how much it was set since the last look; 0 for what is drift or a slow look."""
-        return self.look()[1]
+        return self.look()[2]
 
-    def look(self) -> tuple[Instant, int]:
-        """What the clock says, and by how much it was set since the last look."""
+    def look(self) -> tuple[Instant, int, int]:
+        """What the clock says, what the one that nobody sets said a moment before, and by how much
+        the first was set since the last look."""
+        us = self._clock.monotonic_us()
         now = self._clock.now()
-        ahead_us = now - self._clock.monotonic_us()
+        ahead_us = now - us
         stepped_us = 0 if self._ahead_us is None else ahead_us - self._ahead_us
         self._ahead_us = ahead_us
-        return now, stepped_us if abs(stepped_us) > LEAST_STEP_US else 0
+        return now, us, stepped_us if abs(stepped_us) > LEAST_STEP_US else 0
 
 
 async def _sleep_until(

@@ -22,11 +22,13 @@ from paceline.engine.ports import (
     Account,
     Capabilities,
     Driver,
+    Forehanded,
     Found,
     Heard,
     Listening,
     Media,
     Message,
+    Prompt,
     Provider,
     Providers,
     Resolver,
@@ -59,6 +61,10 @@ class LazyDriver:
         self._provider: Provider = providers.get(account.provider)
         self._account = account
         self._driver: Driver | None = None
+        self._prompt: Prompt | None = None
+        """The same, where it can begin without waiting."""
+        self._forehanded: Forehanded | None = None
+        """The same, where it has something to do before."""
         self._opening = asyncio.Lock()
 
     @property
@@ -90,6 +96,9 @@ class LazyDriver:
                 # Perhaps it opens all the same, now or later, and nobody is there to use it.
                 opening.add_done_callback(self._put_away)
                 raise
+            driver = self._driver
+            self._prompt = driver if isinstance(driver, Prompt) else None
+            self._forehanded = driver if isinstance(driver, Forehanded) else None
         return self._driver
 
     def _put_away(self, opening: asyncio.Future[Driver]) -> None:
@@ -106,6 +115,35 @@ class LazyDriver:
             await within_time(driver.close(), CLOSE_WITHIN_US)
         except Exception as error:
             log.warning("driver did not close", account=self._account.name, error=repr(error))
+
+    @property
+    def is_forehanded(self) -> bool:
+        return self._forehanded is not None
+
+    def make_ready(self, message: Message) -> None:
+        """Have done what can be done before a call (``ports.Forehanded``)."""
+        if self._forehanded is None:
+            return
+        try:
+            self._forehanded.make_ready(message)
+        except Exception as error:
+            # Nobody is called yet. What is wrong with it will be so again then, and be told.
+            log.debug("not made ready", account=self._account.name, error=repr(error))
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is worth a try to ``begin``."""
+        return self._prompt is not None
+
+    def begin(self, message: Message) -> asyncio.Future[Outcome | None] | None:
+        """A call that is under way, where that takes no waiting (``ports.Prompt``)."""
+        if self._prompt is None:
+            return None
+        try:
+            return self._prompt.begin(message)
+        except asyncio.CancelledError:
+            _refuse_own_cancellation()
+            raise
 
     async def send(self, message: Message) -> Outcome:
         driver = self._driver or await self.open()
@@ -134,6 +172,7 @@ class LazyDriver:
 
     async def close(self) -> None:
         driver, self._driver = self._driver, None
+        self._prompt = self._forehanded = None
         if driver is not None:
             await _apart(driver.close())
 
@@ -164,7 +203,7 @@ async def within_time(
             await _see_to_its_end(apart, leave)
     if not apart.done() or (apart.cancelled() and not in_time):
         raise TimeoutError
-    return _answer(apart)
+    return answered(apart)
 
 
 def _wake(waiter: asyncio.Future[None], _: object = None) -> None:
@@ -194,10 +233,11 @@ async def _apart(call: Awaitable[T]) -> T:
     finally:
         apart.remove_done_callback(wake)
         await _see_to_its_end(apart, None)
-    return _answer(apart)
+    return answered(apart)
 
 
-def _answer(apart: asyncio.Future[T]) -> T:
+def answered(apart: asyncio.Future[T]) -> T:
+    """What a call that is done has come to."""
     if apart.cancelled():
         raise ProviderError("the driver broke off its own call")
     return apart.result()
@@ -208,11 +248,12 @@ async def _see_to_its_end(apart: asyncio.Future[Any], leave: Leave | None) -> No
     is told to stop has nobody left to see its error."""
     if not apart.done():
         await _call_off(apart, leave)
-    elif _is_leaving():
-        _note_end(apart)
+    elif is_leaving():
+        note_end(apart)
 
 
-def _is_leaving() -> bool:
+def is_leaving() -> bool:
+    """Whether whoever asks was told to stop."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
 
@@ -220,7 +261,7 @@ def _is_leaving() -> bool:
 async def _call_off(apart: asyncio.Future[Any], leave: Leave | None) -> None:
     """Tell a call to end, and wait a little; then keep it where it cannot get lost."""
     apart.cancel()
-    apart.add_done_callback(_note_end)
+    apart.add_done_callback(note_end)
     try:
         await asyncio.wait({apart}, timeout=CLEAN_UP_US / SECOND)
     finally:
@@ -232,7 +273,7 @@ async def _call_off(apart: asyncio.Future[Any], leave: Leave | None) -> None:
                 leave(apart)
 
 
-def _note_end(apart: asyncio.Future[Any]) -> None:
+def note_end(apart: asyncio.Future[Any]) -> None:
     """Nobody waits for its answer any more, but an error must not go unseen."""
     if not apart.cancelled() and apart.exception() is not None:
         log.info("driver failed after it was called off", error=repr(apart.exception()))

@@ -118,7 +118,8 @@ class Lane:
                     wake_at = self._after_failure(error)
                 if isinstance(wake_at, str):
                     return wake_at
-                await self._wait(wake_at)
+                if not self._signal.is_set():
+                    await self._wait(wake_at)
         except LeaseLost as error:
             log.warning("lane lost", account=self._name, reason=str(error))
             await self._let_land()
@@ -169,7 +170,7 @@ class Lane:
 
     async def _wait(self, wake_at: Instant | None) -> None:
         """The one place where a lane sleeps: until an instant, or until somebody signals."""
-        if self._signal.is_set() or (wake_at is not None and wake_at <= self._clock.now()):
+        if wake_at is not None and wake_at <= self._clock.now():
             return
         self.waiting = True
         alarm = None if wake_at is None else self._clock.alarm(wake_at, self._signal.set)
@@ -188,15 +189,15 @@ class Lane:
 
     async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
         """Do the next thing; answer when to come back, or how the lane ended."""
-        now = sender.follow_the_clock()
+        now, us = sender.follow_the_clock()
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
-            now = self._clock.now()
+            us, now = self._clock.monotonic_us(), self._clock.now()
         if self._touched or self._outbox.stale or now >= self._memory.recount_at:
             await self._refresh(sender)
-            now = self._clock.now()
-        if not self._context.lease.safe():
+            us, now = self._clock.monotonic_us(), self._clock.now()
+        if not self._context.lease.safe_at(us, now):
             await self._outbox.flush(sender.flying)
             return now + LEASE_RETRY_US
         part_at = await sender.continue_one(now) if len(sender) else None
@@ -267,6 +268,9 @@ class Lane:
         self._outbox.stale = False
         # Before the counts are read: what is taken back gives its slot back.
         await recovery.take_back(self._context, self._memory, self._lease, sender.flying)
+        # It may have been set since the step began. What lies ahead of it then would be taken for
+        # the work of a wrong clock and moved back, and moved back once more by the next step.
+        sender.follow_the_clock()
         snapshot = await self._snapshot()
         if snapshot.row.wake_at is not None:
             await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))

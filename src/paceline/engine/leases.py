@@ -96,9 +96,11 @@ class ProcessLease:
 
     def safe(self) -> bool:
         """Whether a send may start now."""
-        if self._clock.monotonic_us() >= self._safe_until_us:
-            return False
-        return self._clock.now() < self._safe_until_at
+        return self.safe_at(self._clock.monotonic_us(), self._clock.now())
+
+    def safe_at(self, us: int, now: Instant) -> bool:
+        """The same for whoever has just looked at both clocks."""
+        return us < self._safe_until_us and now < self._safe_until_at
 
     async def until_safe(self, at: Instant) -> None:
         """Wait until then, and for the renewal of a lease that has not run out; for that no longer

@@ -54,12 +54,14 @@ class Desk:
         except InputError:
             return None
         flight.handles = ()
-        message = Message(key, delivery.target, delivery.action, rendered)
-        if able.unsubscribes:
-            message = message._replace(unsubscribe=link)
-        if able.returns and names is not None:
-            message = message._replace(signed_name=names.of(delivery.id, flight.part))
-        return message
+        return Message(
+            key,
+            delivery.target,
+            delivery.action,
+            rendered,
+            unsubscribe=link if able.unsubscribes else "",
+            signed_name=names.of(delivery.id, flight.part) if able.returns and names else "",
+        )
 
     async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
         """The next part of a flight as a message; an outcome if it can never become one, or not

@@ -1,34 +1,30 @@
 """Sending: from a delivery that may go to an outcome that has landed.
 
-Prepares a part, has its intent committed, looks once more at the clock, and calls the provider.
-Calls may run beside each other; what they answer is taken up by the lane's own step alone.
+Prepares a part, has its intent committed, and has the provider called (``calls.py``). Calls may run
+beside each other; what they answer is taken up by the lane's own step alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import structlog
 
-from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.durations import Chance
-from paceline.core.instants import SECOND, Instant
+from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import AccountState, DeliveryState
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
-from paceline.engine.beginning import telling_when_begun
+from paceline.engine.calls import Calls
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
-from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.drivers import LazyDriver
 from paceline.engine.lane_names import on_whose_behalf
-from paceline.engine.last_look import forbidden
-from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED, LateCall, not_ended
+from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Intent, LaneUnit, Lease, Message
@@ -64,8 +60,16 @@ class Sender:
         self._flights: dict[int, Flight] = {}
         self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)
+        self._at_provider = Calls(
+            context,
+            memory,
+            lease,
+            driver,
+            follow_the_clock=self.follow_the_clock,
+            late_ended=self._late_ended,
+        )
         self._calls: set[asyncio.Task[None]] = set()
-        self._dropped = False
+        """Those that are made beside each other."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -102,24 +106,21 @@ class Sender:
         context = self._context
         await context.late.hold_back(self._lease, context.journal, context.clock)
 
-    def follow_the_clock(self) -> Instant:
-        """What it says. Looked at before any instant is noted down: those of before may belong to
-        another clock."""
-        now, by_us = self._steps.look()
+    def follow_the_clock(self) -> tuple[Instant, int]:
+        """What it says, and the one that nobody sets. Looked at before any instant is noted down:
+        those of before may belong to another clock."""
+        now, us, by_us = self._steps.look()
         if by_us:
             self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
             self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
             self._outbox.clock_was_set()
-        return now
+        return now, us
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
-        self._dropped = True
+        self._at_provider.drop()
         for call in self._calls:
             call.cancel()
-        for late in self._context.late.of(self._lease):
-            log.error("lane ends before its call", account=late.account.name, key=late.key)
-            late.call.cancel()
 
     # ------------------------------------------------------------------ setting out
 
@@ -128,9 +129,9 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return False
-        memory, now = self._memory, self.follow_the_clock()
+        memory, (now, _) = self._memory, self.follow_the_clock()
         usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
-        if not await self._intend(flight, usage, now, starts=True):
+        if not await self._intend(flight, message, usage, now, starts=True):
             return False
         await self._launch(flight, message)
         return True
@@ -156,12 +157,12 @@ class Sender:
         message = await self._prepare(flight)
         if message is None:
             return now
-        now = self.follow_the_clock()
+        now, _ = self.follow_the_clock()
         usage = usages.spend_part(self._memory.usage, self._memory.policy, flight.ask, now)
         # Out of the list until the intent has passed: if the store fails now, the delivery is
         # one that nobody holds, and the outbox looks after those.
         del self._flights[flight.delivery.id]
-        if await self._intend(flight, usage, now, starts=False):
+        if await self._intend(flight, message, usage, now, starts=False):
             await self._launch(flight, message)
         else:
             await self._break_off(flight, now)
@@ -176,7 +177,9 @@ class Sender:
         )
         self._memory.agenda.expect(delivery.run_id, min(delivery.scheduled_at, now))
 
-    async def _intend(self, flight: Flight, usage: Usage, now: Instant, *, starts: bool) -> bool:
+    async def _intend(
+        self, flight: Flight, message: Message, usage: Usage, now: Instant, *, starts: bool
+    ) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
         landed = self._landed
         if landed and any(outcome.kind is not OutcomeKind.ACCEPTED for _, outcome, _ in landed):
@@ -200,11 +203,11 @@ class Sender:
         )
         before, self._memory.usage = self._memory.usage, usage
         flight.intent_at = now
-        note_term = partial(self._context.lease.note_term, flight)
+        begins = partial(self._committing, flight, message)
         passed = False
         asked_us = self._clock.monotonic_us()
         try:
-            passed = await self._outbox.submit(intent, note_term)
+            passed = await self._outbox.submit(intent, begins)
             self._context.lead.learn(self._clock.monotonic_us() - asked_us)
         finally:
             if not passed:
@@ -216,15 +219,23 @@ class Sender:
             self._context.observer.intended(self._memory.account.name, delivery.id, now)
         return passed
 
+    def _committing(self, flight: Flight, message: Message) -> None:
+        """The turn of an intent has come, and its commit takes a moment."""
+        self._context.lease.note_term(flight)
+        if self._driver.is_forehanded:
+            # Not before the database is at work: it does not wait for us then, but we for it.
+            asyncio.get_running_loop().call_soon(self._driver.make_ready, message)
+
     async def _launch(self, flight: Flight, message: Message) -> None:
         """The last look before the effect, then the call itself."""
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
         flight.started_at = None
-        if self._clock.now() < flight.not_before_at or not self._context.lease.safe():
+        us, now = self._clock.monotonic_us(), self._clock.now()
+        if now < flight.not_before_at or not self._context.lease.safe_at(us, now):
             await self._context.lease.until_safe(flight.not_before_at)
         if self._memory.policy.concurrency == 1:
-            self._land(flight, await self._call(flight, message))
+            self._land(flight, await self._at_provider.call(flight, message))
             return
         loop = asyncio.get_running_loop()
         begun = loop.create_future()
@@ -235,84 +246,10 @@ class Sender:
         # Nothing is decided before it is known from when this one counts.
         await begun
 
-    async def _begin(
-        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None
-    ) -> Outcome:
-        """The last look, the count, and the call: with nothing between them that takes time.
-
-        A busy loop begins a call later than it was asked to. What counts is when it begins.
-        """
-        before_us = self._clock.monotonic_us()
-        now = self.follow_the_clock()
-        reason = self._forbidden(flight, now)
-        if reason is not None:
-            if begun is not None:
-                begun.set_result(None)
-            return outcomes.withdrawn(reason)
-        count = partial(self._count, flight, now - before_us, begun)
-        if flight.unreachable is not None:
-            count()
-            return flight.unreachable
-        return await telling_when_begun(self._driver.send(message), count)
-
-    def _count(self, flight: Flight, ahead_us: int, begun: asyncio.Future[None] | None) -> None:
-        """A call has begun by now, and counts from now on: by the clock as it was looked at last,
-        which is ahead of the one that nobody sets by so much."""
-        memory = self._memory
-        flight.started_at = begun_at = ahead_us + self._clock.monotonic_us()
-        counted_at = begun_at + self._context.lead.guard_us
-        memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
-        if begun is not None:
-            begun.set_result(None)
-
-    def _forbidden(self, flight: Flight, now: Instant) -> str | None:
-        """The lease and closing time, checked once more: the commit may have taken long."""
-        if not self._context.lease.safe():
-            return "lease about to run out"
-        if self._context.lease.term != flight.term:
-            return "the lease had run out in between"
-        return forbidden(flight, self._memory.policy, now)
-
     async def _call_beside(
         self, flight: Flight, message: Message, begun: asyncio.Future[None]
     ) -> None:
-        self._land(flight, await self._call(flight, message, begun))
-
-    async def _call(
-        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None = None
-    ) -> Outcome:
-        timeout_us = self._memory.policy.timeout_us
-        leave = partial(self._leave, flight, message.key)
-        try:
-            return await within_time(self._begin(flight, message, begun), timeout_us, leave)
-        except TimeoutError:
-            reason = f"no answer within {timeout_us / SECOND:g} s"
-            return outcomes.unknown(not_ended(reason) if flight.left else reason)
-        except Exception as error:
-            # A driver must answer with an outcome. When it raises instead, the message may be
-            # out or not: only "unknown" is honest.
-            log.exception("driver failed", account=self._memory.account.name, key=message.key)
-            return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
-
-    def _leave(self, flight: Flight, key: str, call: asyncio.Future[Any]) -> None:
-        """A call does not end: the flight lands in doubt, and the call is watched on its own."""
-        context, memory = self._context, self._memory
-        flight.left = True
-        late = LateCall(
-            key=key,
-            call=call,
-            lease=self._lease,
-            flight=replace(flight),
-            account=memory.account,
-            policy=memory.policy,
-            capabilities=self._driver.capabilities,
-            given_up_at=self._clock.now(),
-            ended=self._late_ended,
-            signals=memory.signals,
-        )
-        context.late.watch(late, context.journal, context.clock, context.lease)
-        if self._dropped:
-            call.cancel()
+        self._land(flight, await self._at_provider.call(flight, message, begun))
 
     def _late_ended(self) -> None:
         self._outbox.stale = True

@@ -162,6 +162,10 @@ def settle(
 ) -> Settled:
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
+    if _is_plain_yes(outcome, usage, policy):
+        after = _used(flight, outcome, usage, policy)
+        settlement = _settlement(flight, outcome, ACCEPTED, policy, capabilities, now)
+        return Settled(settlement, after, NO_AFTERMATH)
     if outcome.reason:
         # It is about to go further than this message: to accounts, campaigns, alerts.
         said = discreet(outcome.reason, delivery.target, delivery.fields)
@@ -188,14 +192,7 @@ def settle(
             most=flight.content.retries,
         )
         result = stepping_aside(result, outcome, usage.holds.times_throttled(delivery.id), now)
-    after = usages.settle(
-        usage,
-        flight.ask,
-        outcome,
-        flight.intent_at,
-        delivery.run_id,
-        limit=window_size(policy),
-    )
+    after = _used(flight, outcome, usage, policy)
     if after.holds is not NO_HOLDS or answer.kind is OutcomeKind.THROTTLED:
         after = after._replace(holds=noted(after.holds, delivery.id, answer, result, now))
     if old_handle:
@@ -218,6 +215,18 @@ def settle(
         after = usages.forget_run(after, aftermath.pause_run)
     settlement = _settlement(flight, outcome, result, policy, capabilities, now)
     return Settled(settlement, after, aftermath, slowed)
+
+
+def _is_plain_yes(outcome: Outcome, usage: Usage, policy: Policy) -> bool:
+    """Whether nothing follows from an answer beyond its own delivery, as from nearly every one:
+    nobody is held back, and nobody counts how many have failed."""
+    accepted = outcome.kind is OutcomeKind.ACCEPTED and not outcome.reason
+    return accepted and usage.holds is NO_HOLDS and policy.breaker is None
+
+
+def _used(flight: Flight, outcome: Outcome, usage: Usage, policy: Policy) -> Usage:
+    run_id, limit = flight.delivery.run_id, window_size(policy)
+    return usages.settle(usage, flight.ask, outcome, flight.intent_at, run_id, limit=limit)
 
 
 def _held_until_at(usage: Usage, scope: Scope, run_id: int) -> Instant:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.core.outcome import Outcome, OutcomeKind
-from paceline.engine.ports import Driver, Media, Uploaded
+from paceline.engine.ports import Driver, Media, Prompt, Uploaded
 from tests.providers.conformance.case import CONTENT, Case, Stage
 from tests.providers.conformance.cases import CASES
 
@@ -34,6 +34,37 @@ def test_every_message_is_one_of_its_own(stage: Stage) -> None:
     assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ACCEPTED] * 3
     assert len({outcome.provider_id for outcome in outcomes}) == 3
     assert len(stage.sent()) == 3
+
+
+def test_one_that_is_begun_without_waiting_arrives_once(stage: Stage) -> None:
+    """A driver that can do so need not do so every time; then it is sent as usual."""
+    message = stage.message()
+
+    async def scene(driver: Driver) -> Outcome:
+        call = driver.begin(message) if isinstance(driver, Prompt) else None
+        outcome = None if call is None else await call
+        return outcome or await driver.send(message)
+
+    assert stage.play(scene).kind is OutcomeKind.ACCEPTED
+    assert [seen.text for seen in stage.sent()] == ["Hello"]
+
+
+def test_one_that_was_called_off_can_be_sent(stage: Stage) -> None:
+    """It may have been out by then. Nothing of it comes later, and nothing that was said to it is
+    taken for an answer to what follows."""
+
+    async def scene(driver: Driver) -> list[Outcome]:
+        if isinstance(driver, Prompt):
+            call = driver.begin(stage.message("home-1-0", "Before"))
+            if call is not None:
+                call.cancel()
+                assert call.done()
+        return [await driver.send(stage.message(f"home-{n}-0")) for n in (2, 3)]
+
+    outcomes = stage.play(scene)
+    assert [outcome.kind for outcome in outcomes] == [OutcomeKind.ACCEPTED] * 2
+    texts = [seen.text for seen in stage.sent()]
+    assert texts[-2:] == ["Hello"] * 2 and len(texts) <= 3
 
 
 def test_a_file_is_uploaded_once_and_sent_many_times(shelf: Stage) -> None:

@@ -12,6 +12,8 @@ from paceline.providers.smtp.driver import SmtpDriver
 from tests.providers.smtp.fake import FakeServer, Step
 from tests.providers.smtp.stage import HASTY, letter, play, send
 
+pytestmark = pytest.mark.usefixtures("way")
+
 K = OutcomeKind
 
 

@@ -22,6 +22,8 @@ from tests.providers.smtp.fake import FakeServer, Step, running
 from tests.providers.smtp.stage import HASTY, PATIENT, letter, play
 from tests.providers.smtp.wire import At, WireServer, wired
 
+pytestmark = pytest.mark.usefixtures("way")
+
 K = OutcomeKind
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 NEXT = letter("ben@example.com", key="home-8-0", text="Next")

@@ -17,6 +17,8 @@ from paceline.providers.smtp.driver import SmtpDriver
 from tests.providers.smtp.fake import PASSWORD, USER, FakeServer, Step, running
 from tests.providers.smtp.stage import ANNA, HASTY, letter, play, send
 
+pytestmark = pytest.mark.usefixtures("way")
+
 K = OutcomeKind
 PAPER = Media("a" * 64, "offer “1”.pdf", "application/pdf", 4)
 
@@ -141,6 +143,7 @@ def test_one_that_was_idle_for_long_is_left(
 ) -> None:
     async def scene(driver: SmtpDriver) -> None:
         await driver.send(letter())
+        monkeypatch.setattr(drivers, "IDLE_US", -SECOND)
         monkeypatch.setattr(drivers, "KEPT_US", -SECOND)
         await driver.send(letter(key="home-8-0"))
         assert await asyncio.to_thread(fake.await_command, "quit")

@@ -25,6 +25,8 @@ from tests.providers.smtp.fake import USER, FakeServer
 from tests.providers.smtp.live import PEOPLE, LiveWorld
 from tests.providers.smtp.stage import CLOCK, letter, play
 
+pytestmark = pytest.mark.usefixtures("way")
+
 NAMED = Names(b"k" * 32).of(7, 0)
 BOUNCES = "bounces+{key}@back.example"
 

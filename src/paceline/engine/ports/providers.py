@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -112,6 +113,31 @@ class Driver(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Prompt(Protocol):
+    """What a driver can do besides that need not always be waited for before it writes."""
+
+    def begin(self, message: Message) -> Future[Outcome | None] | None:
+        """The same as ``send``, begun: what it does at once is done. None where it would have to
+        wait before it can begin, or nothing can go; then nothing was done, and ``send`` sees to it.
+        So it does where the answer is None: nobody has heard of the message yet.
+
+        It is a future and no task, so whoever cancels it has called it off: from then on nothing
+        more is written, and nobody who clings to it has to be left behind.
+        """
+        ...
+
+
+@runtime_checkable
+class Forehanded(Protocol):
+    """What a driver can do besides that has something to do before it calls anybody."""
+
+    def make_ready(self, message: Message) -> None:
+        """Do it now: the message's intent is being committed, and nothing else can be done for it
+        meanwhile. It may not be sent after all, or the driver be called without this."""
+        ...
 
 
 class Group(NamedTuple):

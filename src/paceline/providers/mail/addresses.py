@@ -14,10 +14,18 @@ from paceline.providers.answers import refusal
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _PLAIN = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@(?:{_LABEL}\.)+{_LABEL}", re.ASCII)
+# One that is even plainer is nothing else: no phone number or group of WhatsApp's looks like it.
+_WORD = r"[A-Za-z0-9_+-]+"
+_PLAINEST = re.compile(
+    rf"(?=[^@]{{1,64}}@){_WORD}(?:\.{_WORD})*@(?:{_LABEL}\.)+(?!(?i:us|net)\Z)[A-Za-z]{{2,63}}",
+    re.ASCII,
+)
 
 
 def recipient(text: str, *, utf8: bool = False) -> str | Outcome:
     """The address to write to, or why nobody can; ``utf8`` says that the server has SMTPUTF8."""
+    if len(text) <= 254 and _PLAINEST.fullmatch(text):
+        return text
     written = text.strip()
     # What looks like an encoded word would be read as whatever it is decoded to.
     if guess_kind(written) != "email" or not written.isprintable() or "=?" in written:

@@ -10,6 +10,10 @@ byte that comes while no answer is owed, and with the first line that is no answ
 is over for good; and nothing is asked before all is read that was answered. What came before the
 end still counts.
 
+**Who goes on when an answer comes** is a task that waits for it, as usual; or somebody who waits
+for nothing else, and goes on within the very call that brings it (``follow``), so that a letter
+takes no turn of the loop beyond what the network takes.
+
 **How long is waited** is said once for all answers that follow. A timer of its own for every letter
 would cost more than reading its answers, and nearly none ever rings; so there is one, which is only
 moved when it would ring too late, and looks at what is allowed now when it rings.
@@ -20,8 +24,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
+from collections.abc import Coroutine, Generator
 from functools import lru_cache
-from typing import NamedTuple
+from types import coroutine
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 LONGEST_LINE = 8_192
 LONGEST_ANSWER = 4 * LONGEST_LINE
@@ -75,6 +83,7 @@ class Conversation(asyncio.Protocol):
         self._owed = 0
         """How many are to come."""
         self._waiter: asyncio.Future[None] | None = None
+        self._follower: Follower[Any] | None = None
         self._over = ""
         """Why the conversation is over; empty while it goes on."""
         self._garbled = False
@@ -106,6 +115,10 @@ class Conversation(asyncio.Protocol):
         self._owed += answers
         self._transport.write(words)
 
+    def heard(self) -> Answer | None:
+        """The next answer, if it is there already, as most are that were asked for together."""
+        return self._answers.popleft() if self._answers else None
+
     async def answer(self) -> Answer:
         """The next answer that is owed; ``Lost`` where there will be none, ``TimeoutError`` where
         there is none in time."""
@@ -114,12 +127,27 @@ class Conversation(asyncio.Protocol):
                 raise self._loss()
             if self._until_s is not None:
                 self._mind(self._until_s)
-            self._waiter = self._loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
+            if self._follower is None:
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                finally:
+                    self._waiter = None
+            else:
+                await _called_again()
         return self._answers.popleft()
+
+    def follow(self, steps: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Begin with what waits for nothing but answers, and go on with it as they come; what it
+        ends with is the future's result. Who cancels that ends it at once."""
+        follower = Follower(self, steps, loop=self._loop)
+        self._follower = follower
+        follower.go_on()
+        return follower
+
+    def followed(self) -> None:
+        """Nobody follows it any more."""
+        self._follower = None
 
     def leave(self, words: bytes = b"") -> None:
         """Say something last, and hang up when it is out."""
@@ -211,11 +239,61 @@ class Conversation(asyncio.Protocol):
             self._alarm = None
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        if self._follower is not None:
+            self._follower.go_on()
+        elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _loss(self) -> Lost:
         return Lost(self._over or "the connection ended", garbled=self._garbled)
+
+
+class Follower(asyncio.Future[T]):
+    """The steps of somebody who follows a conversation, one after the other."""
+
+    __slots__ = ("_conversation", "_stepping", "_steps")
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        steps: Coroutine[Any, Any, T],
+        *,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(loop=loop)
+        self._conversation = conversation
+        self._steps = steps
+        self._stepping = False
+
+    def go_on(self) -> None:
+        """Something has come, or will not come any more."""
+        # What ends the conversation may be the step itself, and then it knows.
+        if self._stepping or self.done():
+            return
+        self._stepping = True
+        try:
+            self._steps.send(None)
+        except StopIteration as end:
+            self._conversation.followed()
+            self.set_result(end.value)
+        except BaseException as error:
+            self._conversation.followed()
+            self.set_exception(error)
+        finally:
+            self._stepping = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        self._conversation.followed()
+        self._steps.close()
+        return True
+
+
+@coroutine
+def _called_again() -> Generator[None, None, None]:
+    """Until somebody goes on with it."""
+    yield
 
 
 def _shown(raw: bytes) -> str:

@@ -7,9 +7,10 @@ letter goes over it, so that a server which has hung up meanwhile leaves nobody 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -33,6 +34,9 @@ IDLE_US = 2 * SECOND
 KEPT_US = 60 * SECOND
 """After so long it is not even tried: many servers have hung up by then."""
 
+SHORT = 100_000
+"""Characters of a letter that is made in no time."""
+
 ANSWERED_WITHIN_US = 10 * MINUTE
 """So long a server may take to answer for a letter (RFC 5321, 4.5.3.2.6), and with that to put it
 among what was sent. Before, its absence proves nothing."""
@@ -42,6 +46,14 @@ MASK = "(secret)"
 UNCLEAR, ABSENT = Found("unclear"), Found("absent")
 
 log = structlog.get_logger("paceline.smtp")
+
+
+class _Made(NamedTuple):
+    """A letter, or why there can be none, as it is in one second."""
+
+    message: Message
+    at_s: int
+    letter: Letter | Outcome
 
 
 class SmtpDriver:
@@ -73,6 +85,8 @@ class SmtpDriver:
         """Connections that nobody uses now, each with when it was used last."""
         self._busy: set[Line] = set()
         self._offers = Offers()
+        self._made: _Made | None = None
+        """A letter that was made ready, and has not been asked for yet."""
         self._closed = False
 
     @property
@@ -84,9 +98,29 @@ class SmtpDriver:
         self._put_back(await self._connect(self._timing.open_s))
 
     async def send(self, message: Message) -> Outcome:
-        outcome = await self._send(message)
-        # Most say nothing but yes.
-        return outcome._replace(reason=self.masked(outcome.reason)) if outcome.reason else outcome
+        return self._fit(await self._send(message))
+
+    def make_ready(self, message: Message) -> None:
+        """The letter, unless it is long or has files. Those are made when they are called for: who
+        takes a long time over one is to be known by the name of his lane."""
+        part = message.part
+        if part.media is None and not part.attachments and len(part.text) + len(part.html) <= SHORT:
+            now = self._clock.now()
+            self._made = _Made(message, now // SECOND, self._written(message, now))
+
+    def begin(self, message: Message) -> asyncio.Future[Outcome | None] | None:
+        """Over a connection that was used a moment ago, if there is one. Such a letter waits for
+        nothing but what its server answers."""
+        if self._closed or not self._idle or message.action not in ABLE.actions:
+            return None
+        line, used_us = self._idle[-1]
+        if not line.is_in_step or self._clock.monotonic_us() - used_us > IDLE_US:
+            return None
+        letter = self._letter(message)
+        if isinstance(letter, Outcome):
+            return None
+        self._idle.pop()
+        return line.follow(self._answer_over(line, letter))
 
     async def upload(self, media: Media, content: bytes) -> Uploaded | Outcome:
         if len(content) > self._largest:
@@ -121,11 +155,16 @@ class SmtpDriver:
 
     async def close(self) -> None:
         self._closed = True
-        for line in self._busy:
+        # Whoever follows one of them hears of its end at once, and leaves it.
+        for line in tuple(self._busy):
             line.drop()
         while self._idle:
             line, _ = self._idle.pop()
             await line.quit()
+
+    def _fit(self, outcome: Outcome) -> Outcome:
+        # Most say nothing but yes.
+        return outcome._replace(reason=self.masked(outcome.reason)) if outcome.reason else outcome
 
     def masked(self, text: str) -> str:
         """Fit to be stored and shown: without the password, and only then shortened."""
@@ -150,6 +189,13 @@ class SmtpDriver:
         return outcome
 
     def _letter(self, message: Message) -> Letter | Outcome:
+        """The letter, with the second in which it is sent."""
+        now, made, self._made = self._clock.now(), self._made, None
+        if made is not None and made.message is message and made.at_s == now // SECOND:
+            return made.letter
+        return self._written(message, now)
+
+    def _written(self, message: Message, now: Instant) -> Letter | Outcome:
         files = files_of(message, self._files)
         if isinstance(files, Outcome):
             return files
@@ -157,7 +203,7 @@ class SmtpDriver:
             self._sender,
             message,
             files,
-            self._clock.now(),
+            now,
             utf8=self._offers.utf8,
             largest=self._largest,
         )
@@ -184,14 +230,24 @@ class SmtpDriver:
             line = kept or await self._connect(self._left_s(until_us))
         except Trouble as trouble:
             return trouble.outcome, False
+        outcome = await self._over(line, letter, self._left_s(until_us))
+        return outcome, kept is not None and line.ended_early
+
+    async def _answer_over(self, line: Line, letter: Letter) -> Outcome | None:
+        """What became of a letter over a connection that was kept; None where the server has ended
+        the conversation, and not begun to take it."""
+        outcome = await self._over(line, letter, self._timing.envelope_s)
+        return None if line.ended_early else self._fit(outcome)
+
+    async def _over(self, line: Line, letter: Letter, within_s: float) -> Outcome:
         self._busy.add(line)
         try:
-            outcome = await line.deliver(letter, self._left_s(until_us))
+            outcome = await line.deliver(letter, within_s)
         finally:
             self._busy.discard(line)
         if line.is_open:
             self._put_back(line)
-        return outcome, kept is not None and line.ended_early
+        return outcome
 
     def _left_s(self, until_us: int) -> float:
         return max((until_us - self._clock.monotonic_us()) / SECOND, 0.01)
@@ -209,7 +265,7 @@ class SmtpDriver:
 
     async def _connect(self, within_s: float) -> Line:
         line = await Line.open(self._access, self._timing, min(within_s, self._timing.open_s))
-        self._offers = line.offers
+        self._offers, self._made = line.offers, None
         return line
 
     def _put_back(self, line: Line) -> None:

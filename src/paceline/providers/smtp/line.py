@@ -23,10 +23,10 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import aiosmtplib
 from aiosmtplib import SMTPAuthenticationError, SMTPException, SMTPResponseException
@@ -37,6 +37,8 @@ from paceline.providers.mail.letters import Letter
 from paceline.providers.mail.replies import Command, Reply, outcome_of
 from paceline.providers.smtp.conversation import Answer, Conversation, Lost
 from paceline.providers.smtp.settings import SmtpSettings
+
+T = TypeVar("T")
 
 LOST = (SMTPException, OSError, TimeoutError)
 """All that opening a connection can fail with that is no answer."""
@@ -161,12 +163,21 @@ class Line:
     def is_open(self) -> bool:
         return self._conversation.is_open
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether a letter can go over it without anything being asked before."""
+        return self.is_open and not self._refused
+
+    def follow(self, steps: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Something begun that waits for nothing but what this connection brings."""
+        return self._conversation.follow(steps)
+
     async def is_well(self, *, idle: bool) -> bool:
         """Whether a letter can go over it now. One that was refused is put aside first, and a
         connection that was idle is tried: a server may have gone without a word."""
         if not self.is_open:
             return False
-        if not (self._refused or idle):
+        if self.is_in_step and not idle:
             return True
         try:
             self._conversation.allow(self._timing.check_s)
@@ -202,7 +213,7 @@ class Line:
             for step, answers in YES.items():
                 if not at_once:
                     conversation.say(commands[step])
-                answer = await conversation.answer()
+                answer = conversation.heard() or await conversation.answer()
                 if answer.code not in answers:
                     break
             else:

@@ -1,0 +1,175 @@
+"""A call of the provider: the last look before it, from when it counts, and what it comes to.
+
+Its intent is committed by now. Most drivers are called in a task of their own, so that one which
+neither answers nor lets itself be called off can be left behind. Where a driver can begin without
+waiting (``ports.Prompt``) a task would only take time: then there is nothing to cling to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from paceline.core import outcome as outcomes
+from paceline.core import usage as usages
+from paceline.core.instants import SECOND, Instant
+from paceline.core.outcome import Outcome
+from paceline.engine.beginning import telling_when_begun
+from paceline.engine.context import LaneContext
+from paceline.engine.deadline import Deadline
+from paceline.engine.drivers import LazyDriver, within_time
+from paceline.engine.last_look import forbidden
+from paceline.engine.late import LateCall, not_ended
+from paceline.engine.memory import LaneMemory
+from paceline.engine.ports import Lease, Message
+from paceline.engine.settling import Flight
+
+log = structlog.get_logger("paceline.lane")
+
+_Begun = asyncio.Future[Outcome | None] | Outcome | None
+"""A call that is under way, or why it is not made after all."""
+
+
+class Calls:
+    """Those of one lane."""
+
+    def __init__(
+        self,
+        context: LaneContext,
+        memory: LaneMemory,
+        lease: Lease,
+        driver: LazyDriver,
+        *,
+        follow_the_clock: Callable[[], tuple[Instant, int]],
+        late_ended: Callable[[], None],
+    ) -> None:
+        """``late_ended`` is told when a call that was left behind has come to its end."""
+        self._context = context
+        self._clock = context.clock
+        self._memory = memory
+        self._lease = lease
+        self._driver = driver
+        self._follow_the_clock = follow_the_clock
+        self._late_ended = late_ended
+        self._deadline = Deadline()
+        self._dropped = False
+
+    def drop(self) -> None:
+        """Those that were left behind end with their lane."""
+        self._dropped = True
+        self._deadline.drop()
+        for late in self._context.late.of(self._lease):
+            log.error("lane ends before its call", account=late.account.name, key=late.key)
+            late.call.cancel()
+
+    async def call(
+        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None = None
+    ) -> Outcome:
+        """What becomes of a part, whatever its driver does. A call beside others has somebody who
+        wants to know when it has ``begun``."""
+        timeout_us = self._memory.policy.timeout_us
+        try:
+            if begun is None and self._driver.is_prompt:
+                call = self._begin_at_once(flight, message)
+                if isinstance(call, Outcome):
+                    return call
+                outcome = None if call is None else await self._deadline.answer(call, timeout_us)
+                if outcome is not None:
+                    return outcome
+            leave = partial(self._leave, flight, message.key)
+            return await within_time(self._begin(flight, message, begun), timeout_us, leave)
+        except TimeoutError:
+            reason = f"no answer within {timeout_us / SECOND:g} s"
+            return outcomes.unknown(not_ended(reason) if flight.left else reason)
+        except Exception as error:
+            # A driver must answer with an outcome. When it raises instead, the message may be
+            # out or not: only "unknown" is honest.
+            log.exception("driver failed", account=self._memory.account.name, key=message.key)
+            return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
+
+    def _begin_at_once(self, flight: Flight, message: Message) -> _Begun:
+        """The same as ``_begin`` without a task; None where that cannot be."""
+        if flight.unreachable is not None:
+            return None
+        reason, ahead_us = self._look(flight)
+        if reason is not None:
+            return outcomes.withdrawn(reason)
+        call: _Begun = None
+        try:
+            call = self._driver.begin(message)
+        except BaseException:
+            self._count(flight, ahead_us)
+            raise
+        if call is not None:
+            self._count(flight, ahead_us)
+        return call
+
+    async def _begin(
+        self, flight: Flight, message: Message, begun: asyncio.Future[None] | None
+    ) -> Outcome:
+        """The last look, the count, and the call: with nothing between them that takes time.
+
+        A busy loop begins a call later than it was asked to. What counts is when it begins.
+        """
+        reason, ahead_us = self._look(flight)
+        if reason is not None:
+            if begun is not None:
+                begun.set_result(None)
+            return outcomes.withdrawn(reason)
+        count = partial(self._count, flight, ahead_us, begun)
+        if flight.unreachable is not None:
+            count()
+            return flight.unreachable
+        return await telling_when_begun(self._driver.send(message), count)
+
+    def _look(self, flight: Flight) -> tuple[str | None, int]:
+        """Why a call must not be made any more, if so; and by how much the clock is ahead of the
+        one that nobody sets."""
+        now, us = self._follow_the_clock()
+        return self._forbidden(flight, now, us), now - us
+
+    def _forbidden(self, flight: Flight, now: Instant, us: int) -> str | None:
+        """The lease and closing time, checked once more: the commit may have taken long."""
+        lease = self._context.lease
+        if not lease.safe_at(us, now):
+            return "lease about to run out"
+        if lease.term != flight.term:
+            return "the lease had run out in between"
+        return forbidden(flight, self._memory.policy, now)
+
+    def _count(
+        self, flight: Flight, ahead_us: int, begun: asyncio.Future[None] | None = None
+    ) -> None:
+        """A call has begun by now, and counts from now on: by the clock as it was looked at last,
+        which is ahead of the one that nobody sets by so much."""
+        memory = self._memory
+        flight.started_at = begun_at = ahead_us + self._clock.monotonic_us()
+        counted_at = begun_at + self._context.lead.guard_us
+        memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
+        if begun is not None:
+            begun.set_result(None)
+
+    def _leave(self, flight: Flight, key: str, call: asyncio.Future[Any]) -> None:
+        """A call does not end: the flight lands in doubt, and the call is watched on its own."""
+        context, memory = self._context, self._memory
+        flight.left = True
+        late = LateCall(
+            key=key,
+            call=call,
+            lease=self._lease,
+            flight=replace(flight),
+            account=memory.account,
+            policy=memory.policy,
+            capabilities=self._driver.capabilities,
+            given_up_at=self._clock.now(),
+            ended=self._late_ended,
+            signals=memory.signals,
+        )
+        context.late.watch(late, context.journal, context.clock, context.lease)
+        if self._dropped:
+            call.cancel()

@@ -1,0 +1,74 @@
+"""By when a call has to be answered that was begun without a task (``ports.Prompt``).
+
+Such a call is nothing but a future, so to call it off is to end it. Nearly every one is answered in
+time, and a timer of its own for each would cost more than to wait for it. So there is one for all
+calls of a lane, which is only moved when it would ring too late, and looks at what is allowed now
+when it rings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from paceline.core.instants import SECOND
+from paceline.engine.drivers import answered, is_leaving, note_end
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """Of one lane, which waits for one such call at a time."""
+
+    __slots__ = ("_call", "_rings_s", "_timer", "_until_s")
+
+    def __init__(self) -> None:
+        self._call: asyncio.Future[Any] | None = None
+        """The one that is waited for."""
+        self._until_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_s = 0.0
+
+    async def answer(self, call: asyncio.Future[T], timeout_us: int) -> T:
+        """What a call answers within so long; else it is called off, and that is a
+        ``TimeoutError``."""
+        if call.done():
+            return answered(call)
+        loop = call.get_loop()
+        self._call, self._until_s = call, loop.time() + timeout_us / SECOND
+        if self._timer is None or self._rings_s > self._until_s:
+            self._wind(loop)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            if is_leaving():
+                if call.done():
+                    note_end(call)
+                raise
+            if self._call is None:
+                raise TimeoutError from None
+            return answered(call)
+        finally:
+            self._call = None
+
+    def drop(self) -> None:
+        """Nobody waits for anything any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wind(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.drop()
+        self._rings_s = self._until_s
+        self._timer = loop.call_at(self._until_s, self._ring, loop)
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        call = self._call
+        if call is None:
+            return
+        if loop.time() < self._until_s:
+            self._wind(loop)
+            return
+        self._call = None
+        call.cancel()
