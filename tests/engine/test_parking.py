@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
+from paceline.engine import lane as lanes
 from paceline.engine.journal import GroupJournal, InlineRunner
 from paceline.engine.leases import ProcessLease, Renewed
 from paceline.engine.outbox import Outbox
@@ -39,6 +40,37 @@ def test_what_became_of_a_message_is_written_as_its_lane_is_parked(
         assert world.counts() == {"sent": MESSAGES}
         # The last one of a run is written before the run is ended.
         assert len(alone) == 1
+
+    worlds.fresh().play(script)
+
+
+def test_a_lane_is_woken_when_its_pace_lets_the_next_one_go(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when that is due: it would find that it has to wait, and be parked again."""
+    begun: list[Instant] = []
+    begin = lanes.Lane._begin
+
+    async def counted(self: lanes.Lane) -> Any:
+        begun.append(self._clock.now())
+        return await begin(self)
+
+    monkeypatch.setattr(lanes.Lane, "_begin", counted)
+
+    async def script(world: World) -> None:
+        account = world.account(policy=SPACED)
+        world.campaign(MESSAGES)
+        now = world.clock.now()
+        # Each falls due in the middle of the gap after the one before it.
+        ids = world.read(lambda tx: [d.id for d in tx.path.due(account.id, 1, now, 10)])
+        assert len(ids) == MESSAGES
+        for place, delivery_id in enumerate(ids):
+            due_at = now + place * 5 * MINUTE
+            world.write(lambda tx, i=delivery_id, at=due_at: tx.deliveries.postpone(i, at, ""))
+        process = world.process()
+        await world.until_finished(within_us=2 * HOUR, every_us=SECOND)
+        await process.stop()
+        assert len(begun) == MESSAGES
 
     worlds.fresh().play(script)
 

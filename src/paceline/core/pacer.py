@@ -48,6 +48,11 @@ class GateView:
     why: str
 
 
+MOST_PACERS = 1_024
+_PACERS: dict[tuple[int, Standing], Pacer] = {}
+"""By the identity of the policy, which each holds on to, so that no other can have it."""
+
+
 class Pacer:
     """An account's gates, compiled from its policy and its standing."""
 
@@ -137,6 +142,17 @@ class Pacer:
             False,
             gate.reason(now, usage, ask),
         )
+
+
+def pacer_of(policy: Policy, standing: Standing) -> Pacer:
+    """The pacer of a policy, the same one for all that are alike: it holds nothing that changes,
+    and every lane that begins asks for one."""
+    known = _PACERS.get((id(policy), standing))
+    if known is None or known.policy is not policy:
+        if len(_PACERS) >= MOST_PACERS:
+            _PACERS.clear()
+        known = _PACERS[id(policy), standing] = Pacer(policy, standing)
+    return known
 
 
 def _meet(

@@ -69,6 +69,7 @@ class RunQueue:
         """How often the line had been left when it was read (``core/stubborn.py``)."""
         self.contacted: Mapping[str, tuple[Instant, ...]] = {}
         self._next_due_at: Instant | None = 0
+        self._paced = False
         self._put_off: Wait | None = None
         self._passed: Spot = START
         """Up to where only strangers wait, of those that are nobody's."""
@@ -94,6 +95,11 @@ class RunQueue:
         """When something that was tried before falls due; ``None`` where nothing is known of."""
         return self._expected[0] if self._expected else None
 
+    @property
+    def paced_at(self) -> Instant | None:
+        """When something falls due that waits for the account's pace, if that comes next."""
+        return self._next_due_at if self._paced and not self._page else None
+
     def expect(self, due_at: Instant) -> None:
         """A delivery of this run will fall due then: a retry, or the end of a doubt."""
         heapq.heappush(self._expected, due_at)
@@ -114,7 +120,7 @@ class RunQueue:
         if delivery is None or delivery.account_id is not None:
             return False
         self._page.clear()
-        self._next_due_at = until_at
+        self._next_due_at, self._paced = until_at, False
         return True
 
     def pass_by(self) -> None:
@@ -142,7 +148,7 @@ class RunQueue:
     def forget(self) -> None:
         """Something changed outside: what was read ahead may be stale."""
         self._page.clear()
-        self._next_due_at = 0
+        self._next_due_at, self._paced = 0, False
 
     def must_read(self, now: Instant, elsewhere: int = 0) -> bool:
         """Whether ``read`` is due. Whatever the lane has settled must be in the store by then,
@@ -193,6 +199,7 @@ class RunQueue:
         self._read_at = page.read_at
         self._page = page.rows[::-1]
         self._next_due_at = page.next_due_at
+        self._paced = page.paced
         self.contacted = page.contacted
 
     def look(self, tx: Tx, now: Instant, nobody_new: Wait | None = None) -> Page:
@@ -201,10 +208,11 @@ class RunQueue:
         if self._claims is not None and nobody_new is None:
             rows = self._ahead(tx, own)
         next_due_at: Instant | None = now
+        paced = False
         if not rows or (self._claims is None and len(rows) < self._size):
             # Asked for along with all that is due: when that is sent, nobody need look again.
             after_at = now if rows else -1
-            next_due_at = tx.path.next_due_at(self._account_id, self.run.id, after_at)
+            next_due_at, paced = tx.path.next_due(self._account_id, self.run.id, after_at)
         if not rows and self._claims is not None:
             if nobody_new is None:
                 rows, next_due_at = self._pooled(tx, self._claims, now, next_due_at)
@@ -217,7 +225,7 @@ class RunQueue:
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
             found = contacted(tx, rows, since_at)
-        return Page(rows, next_due_at, found, now)
+        return Page(rows, next_due_at, found, now, paced and self._claims is None)
 
     def _ahead(self, tx: Tx, own: list[Delivery]) -> list[Delivery]:
         """What of its own an account of a pool takes before what is nobody's: what was tried

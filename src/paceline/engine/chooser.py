@@ -28,6 +28,7 @@ from paceline.engine.crowd import Place
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
+from paceline.engine.pacing import PACE_GATES, held_by_pace
 from paceline.engine.pooling import bring_forward
 from paceline.engine.ports import Account, Delivery, Lease, Tx, Work
 from paceline.engine.putting_off import used_up
@@ -41,9 +42,6 @@ REFUSED_PAUSE_US = SECOND
 
 GO = Go()
 """Something was done: come back at once."""
-
-PACE_GATES = frozenset({"rate", "spacing"})
-"""Gates of an account's own pace."""
 
 SENT_OR_NONE = (None, DeliveryState.SENT)
 """What the step before may be for the next one to follow it."""
@@ -112,7 +110,9 @@ class Chooser:
                     # Those that wait for it were put off, and others of the run need not wait.
                     wake_at = earlier(wake_at, queue.next_due_at)
             else:
-                wake_at = earlier(wake_at, queue.next_due_at)
+                held = held_by_pace(self._memory, queue)
+                next_at = queue.next_due_at if held is None else self._wake_for(held)
+                wake_at = earlier(earlier(wake_at, queue.expected_at), next_at)
                 await self._look_for_end(queue)
         if self._memory.waiting_for is None and (cap := used_up(self._memory, wake_at, now)):
             self._memory.waiting_for = cap

@@ -2,7 +2,8 @@
 
 Dead processes are buried, runs that nobody could end are ended, those whose window has closed too,
 later steps of campaigns go on, and how far runs have come is told.
-Nothing here is remembered that a crash could lose: the store is asked every time.
+Nothing here is remembered that a crash could lose: the store is asked every time, and what is
+known from the last time only tells where to look first.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Housekeeping:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._telling = Telling()
+        self._left_open = runs.LeftOpen()
 
     async def look(self, now: Instant) -> None:
         """Everything is asked for in one visit, and then done where there is something to do."""
@@ -63,7 +65,7 @@ class Housekeeping:
     def _to_do(self, tx: Tx, now: Instant) -> _ToDo:
         return _ToDo(
             dead=tx.processes.dead(BURY_AFTER_US),
-            left_open=runs.left_open(tx),
+            left_open=self._left_open.look(tx),
             overdue=tx.runs.overdue(now - CLOSED_US),
             steps=bool(tx.steps.waiting()),
             follow_ups=tx.bids.open_runs(),

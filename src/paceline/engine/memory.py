@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of, next_day_start, week_start
@@ -20,7 +20,7 @@ from paceline.core.gates import NEVER
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Standing, Wait
 from paceline.core.outcome import Outcome
-from paceline.core.pacer import Pacer
+from paceline.core.pacer import pacer_of
 from paceline.core.policy import Policy
 from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
@@ -41,12 +41,14 @@ from paceline.engine.ports import (
 from paceline.engine.settling import Flight, Settled, settle
 from paceline.engine.turns import begun_on
 
+MOST_POLICIES = 1_024
+"""Those of a thousand accounts are mostly the same few values."""
+
 Stranded = Sequence[tuple[Delivery, LedgerRow | None]]
 """Deliveries marked as sending, each with its intent that has no outcome, if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """One consistent reading of everything that concerns an account."""
 
     now: Instant
@@ -65,9 +67,11 @@ class Snapshot:
     it to be ours, so that a start is one visit to the store."""
     begun: frozenset[int] = frozenset()
     """The firings of which something was sent from here, where there are several."""
-    pages: Mapping[int, Page] = field(default_factory=dict)
+    pages: Mapping[int, Page] = MappingProxyType({})
     """What is due of its run, where it is only one: a lane that is woken for one message reads that
     in the same breath, and not a moment later in a visit of its own."""
+    stored: Usage | None = None
+    """The checkpoint, where it was made out already."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
@@ -80,8 +84,7 @@ class Snapshot:
         )
 
     def _stored(self) -> Usage:
-        checkpoint = self.restored.checkpoint
-        return usages.decode(checkpoint) if checkpoint else Usage()
+        return _checkpoint(self.restored) if self.stored is None else self.stored
 
     def _called(self, usage: Usage) -> Usage:
         """Usage that counts every call. The checkpoint was written with the intent and the call
@@ -114,11 +117,24 @@ def standing_of(account: Account) -> Standing:
 
 
 def policy_of(account: Account) -> Policy:
-    """The account's limits. Those of a thousand accounts are mostly the same few values."""
+    """The account's limits. The store hands out the very same mapping for the same text, so they
+    are found without being spelled out again: every lane that begins asks for its own."""
+    body = account.policy
+    known = _POLICIES.get(id(body))
+    if known is not None and known[0] is body:
+        return known[1]
     try:
-        return policy_from(account.policy)
+        policy = policy_from(body)
     except InputError:
-        return Policy.from_mapping(account.policy, where=account.name)
+        return Policy.from_mapping(body, where=account.name)
+    if len(_POLICIES) >= MOST_POLICIES:
+        _POLICIES.clear()
+    _POLICIES[id(body)] = (body, policy)
+    return policy
+
+
+_POLICIES: dict[int, tuple[Mapping[str, Any], Policy]] = {}
+"""By the identity of what they were read from, which is kept so that nothing else can have it."""
 
 
 def policy_from(body: Mapping[str, Any]) -> Policy:
@@ -126,7 +142,7 @@ def policy_from(body: Mapping[str, Any]) -> Policy:
     return _parsed(json.dumps(body, sort_keys=True))
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=MOST_POLICIES)
 def _parsed(text: str) -> Policy:
     return Policy.from_mapping(json.loads(text))
 
@@ -159,6 +175,7 @@ def take_snapshot(
     zone = policy.day_zone
     day_at, week_at = day_start_of(now, zone), week_start(now, zone)
     capped = bool(policy.daily) or policy.warmup is not None
+    stored = _checkpoint(restored) if known is None else None
     return Snapshot(
         now=now,
         row=row,
@@ -168,10 +185,15 @@ def take_snapshot(
         day=tx.ledger.counts(account_id, day_at) if capped else {},
         week_at=week_at,
         week=tx.ledger.counts(account_id, week_at) if policy.weekly else {},
-        last_calls=_last_calls(tx, restored, policy, known, now),
+        last_calls=_last_calls(tx, restored, policy, known, stored, now),
         stranded=tx.path.stranded(account_id) if known is None else (),
         begun=begun_on(tx, account_id, restored.runs),
+        stored=stored,
     )
+
+
+def _checkpoint(restored: Restored) -> Usage:
+    return usages.decode(restored.checkpoint) if restored.checkpoint else Usage()
 
 
 def read_ahead(tx: Tx, snapshot: Snapshot) -> Snapshot:
@@ -182,19 +204,24 @@ def read_ahead(tx: Tx, snapshot: Snapshot) -> Snapshot:
         return snapshot
     (run,) = restored.runs
     queue = RunQueue(run, restored.account.id, snapshot.policy, None)
-    return replace(snapshot, pages={run.id: queue.look(tx, snapshot.now)})
+    return snapshot._replace(pages={run.id: queue.look(tx, snapshot.now)})
 
 
 def _last_calls(
-    tx: Tx, restored: Restored, policy: Policy, known: Usage | None, now: Instant
+    tx: Tx,
+    restored: Restored,
+    policy: Policy,
+    known: Usage | None,
+    stored: Usage | None,
+    now: Instant,
 ) -> tuple[Instant | None, Instant | None]:
     if known is not None:
         # Its own calls a lane knows, by whatever clock it has had since. Not those of others.
         since_at = usages.last_send_not_before(known, policy)
         return tx.history.last_calls(restored.account.id, since_at, now)
     since_at = 0
-    if restored.checkpoint:
-        since_at = usages.last_send_not_before(usages.decode(restored.checkpoint), policy)
+    if restored.checkpoint and stored is not None:
+        since_at = usages.last_send_not_before(stored, policy)
     # Without a checkpoint no lane has sent anything, but others may have, and we were told of it.
     return tx.ledger.last_calls(restored.account.id, since_at)
 
@@ -242,7 +269,7 @@ class LaneMemory:
         restored = snapshot.restored
         self.account = restored.account
         self.policy = snapshot.policy
-        self.pacer = Pacer(snapshot.policy, snapshot.standing)
+        self.pacer = pacer_of(snapshot.policy, snapshot.standing)
         self.revision = snapshot.row.revision
         self.stopped = restored.stopped
         self.signals = signals_from(restored.signals)

@@ -16,6 +16,9 @@ class Page(NamedTuple):
     next_due_at: Instant | None
     contacted: Mapping[str, tuple[Instant, ...]]
     read_at: Instant
+    paced: bool = False
+    """Whether what falls due next is certain to wait for the account's pace, as a reply and a doubt
+    do not."""
 
 
 def contacted(

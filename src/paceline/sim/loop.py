@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
@@ -91,7 +91,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = _Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -118,29 +118,33 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         if when_us > LONGEST_US:
             raise OverflowError(f"{when_us} us lies beyond the end of virtual time")
-        timer = asyncio.TimerHandle(when_us / SECOND, callback, args, self, context)
+        timer = _Timer(when_us, callback, args, self, context)
         heappush(self._timers, (when_us, next(self._order), timer))
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Told by a timer that is called off: most are, and the heap must not fill with them."""
         self._called_off += 1
-        if self._called_off > max(CANCELLED_AT_LEAST, len(self._timers) // 2):
+        if self._called_off <= CANCELLED_AT_LEAST:
+            return
+        if self._called_off > len(self._timers) // 2:
             self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
             heapify(self._timers)
             self._called_off = 0
 
     def _run_once(self) -> None:
         """One turn: let time pass if nothing is ready, then run whatever is."""
-        ready, timers = self._ready, self._timers
-        if ready or self._stopping:
-            self._jump(0)
-        else:
-            while timers and timers[0][2]._cancelled:
-                heappop(timers)
-            self._jump(min(max(0, timers[0][0] - self.now_us), LONGEST_JUMP_US) if timers else None)
-        timers = self._timers  # whoever looked on between two turns may have called many off
-        while timers and timers[0][0] <= self.now_us:
+        ready, at_turn = self._ready, self.at_turn
+        self.turns += 1
+        busy = bool(ready) or self._stopping
+        if at_turn is not None:
+            at_turn(self.turns)
+        if not busy and not ready:  # whoever was called may have given others something to do
+            self._let_time_pass()
+        if len(ready) > 1 and self._chance is not None:
+            self._shuffle(ready)
+        timers, now_us = self._timers, self.now_us
+        while timers and timers[0][0] <= now_us:
             timer = heappop(timers)[2]
             if not timer._cancelled:
                 ready.append(timer)
@@ -183,22 +187,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 )
         self.run_until_complete(self.shutdown_asyncgens())
 
-    def _jump(self, wait_us: int | None) -> None:
-        """Nothing is ready for so long; for ever, if it is ``None``."""
-        self.turns += 1
-        ready = self._ready
-        if self.at_turn is not None:
-            self.at_turn(self.turns)
-            if ready:  # whoever was called gave others something to do
-                wait_us = 0
-        if wait_us is None:
+    def _let_time_pass(self) -> None:
+        """Nothing is ready: the next timer is what happens next."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heappop(timers)
+        if not timers:
             raise Deadlock(self._deadlock_text())
-        self.now_us += wait_us
-        if len(ready) > 1 and self._chance is not None:
-            shuffled = list(ready)
-            self._chance.shuffle(shuffled)
-            ready.clear()
-            ready.extend(shuffled)
+        self.now_us += min(max(0, timers[0][0] - self.now_us), LONGEST_JUMP_US)
+
+    def _shuffle(self, ready: deque[asyncio.Handle]) -> None:
+        assert self._chance is not None
+        shuffled = list(ready)
+        self._chance.shuffle(shuffled)
+        ready.clear()
+        ready.extend(shuffled)
 
     def _deadlock_text(self) -> str:
         names = [getattr(task.get_coro(), "__qualname__", "?") for task in self.unfinished()]
@@ -221,6 +224,53 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             born = self._born[owner] = _Offspring()
         born.add(number, task)
         return task
+
+
+class _Handle(asyncio.Handle):
+    """A callback that is ready. Made several dozen times for every message, and so without asking
+    each time whether the loop is being debugged, which the base class does."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Any, args: Any, loop: VirtualLoop, context: Context | None
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback, self._args = None, ()
+
+
+class _Timer(asyncio.TimerHandle):
+    """The same for a callback whose time is to come."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when_us: int, callback: Any, args: Any, loop: VirtualLoop, context: Context | None
+    ) -> None:
+        self._when = when_us / SECOND
+        self._scheduled = False
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+    def cancel(self) -> None:
+        if not self._cancelled:
+            self._loop._timer_handle_cancelled(self)
+            self._cancelled = True
+            self._callback, self._args = None, ()
 
 
 class _Offspring:

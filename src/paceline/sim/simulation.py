@@ -167,8 +167,12 @@ def _lightning(stage: Stage) -> Callable[[int], None] | None:
     if strikes is None:
         return None
 
+    draw, chance = strikes
+
     def strike(_: int) -> None:
-        if strikes() and (alive := [one for one in stage.processes.values() if one.alive]):
+        if draw() >= chance:
+            return
+        if alive := [one for one in stage.processes.values() if one.alive]:
             weather.choose(alive).crash("while it waited")
 
     return strike

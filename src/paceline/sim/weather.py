@@ -278,11 +278,11 @@ class Weather:
             return 0, True
         return self.up_to(self.climate.login_us), self._rng.random() < 0.5
 
-    def strikes(self) -> Callable[[], bool] | None:
-        """Whether somebody dies just now, asked once in every turn of the loop: there are hundreds
-        of thousands, so nothing is looked up that stays the same until the weather clears up."""
-        chance, draw = self.climate.crash_per_turn, self._rng.random
-        return (lambda: draw() < chance) if chance > 0 else None
+    def strikes(self) -> tuple[Callable[[], float], float] | None:
+        """What to draw in every turn of the loop, and below what somebody dies just then: there are
+        hundreds of thousands, so nothing is looked up that stays the same until it clears up."""
+        chance = self.climate.crash_per_turn
+        return (self._rng.random, chance) if chance > 0 else None
 
     def store_takes_us(self) -> int:
         """How long the store takes; mostly no time at all, so that others get no turn between."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Select,
     and_,
     bindparam,
-    exists,
     func,
     literal_column,
     or_,
@@ -27,7 +27,7 @@ from paceline.engine.ports.reminders import Firing, Undelivered
 from paceline.store import rows
 from paceline.store.base import Subject, dump, storable
 from paceline.store.moves import next_state
-from paceline.store.prepared import Prepared
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import campaigns, counters, deliveries, runs
 
 CAMPAIGN_OVER = frozenset({CampaignState.FINISHED, CampaignState.CANCELLED})
@@ -246,8 +246,9 @@ class Runs(Subject):
         at: Instant | None = self._connection.execute(latest).scalar()
         return at or 0
 
-    def idle(self) -> list_of[int]:
-        return [row[0] for row in _IDLE.run(self._context).fetchall()]
+    def left_on(self, first: Collection[int] = ()) -> dict[int, int | None]:
+        found = _LEFT_ON.run(self._context, likely=listed(self._context, first))
+        return dict(found.fetchall())
 
     def overdue(self, closed_before_at: Instant) -> list_of[int]:
         found = _OVERDUE.run(self._context, closed_before_at=closed_before_at)
@@ -285,22 +286,28 @@ def _left() -> ColumnElement[bool]:
     return and_(counters.c.state.in_([rows.spelled(state) for state in WAITING]), counters.c.n > 0)
 
 
-def _idle(_: bool) -> Select[Any]:
+def _left_on(on_postgresql: bool) -> Select[Any]:
+    # Looked for where it was found before: only where that is used up all have to be gone through.
+    anywhere = select(counters.c.account_id).where(counters.c.run_id == runs.c.id, _left())
+    there = anywhere.where(among(counters.c.account_id, "likely", on_postgresql=on_postgresql))
+    one = literal_column("1", Integer)
+    account_id = func.coalesce(
+        there.limit(one).scalar_subquery(), anywhere.limit(one).scalar_subquery()
+    )
     return (
-        select(runs.c.id)
+        select(runs.c.id, account_id)
         .join_from(runs, campaigns, campaigns.c.id == runs.c.campaign_id)
         .where(
             runs.c.state == rows.spelled(RunState.RUNNING),
             campaigns.c.state == rows.spelled(CampaignState.RUNNING),
             campaigns.c.kind != "direct",
             ~runs.c.follow_ups,
-            ~exists().where(counters.c.run_id == runs.c.id, _left()),
         )
         .order_by(runs.c.id)
     )
 
 
-_IDLE = Prepared(_idle)
+_LEFT_ON = Prepared(_left_on)
 _BY_NAME = Prepared(lambda _: select(*rows.CAMPAIGN).where(campaigns.c.name == bindparam("name")))
 _OF_CAMPAIGN = Prepared(
     lambda _: (

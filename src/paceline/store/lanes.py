@@ -260,6 +260,13 @@ _DEAD = and_(
 )
 _ANY_DEAD = Prepared(lambda _: select(processes.c.id).where(_DEAD).limit(literal_column("1")))
 _BURY = Prepared(lambda _: delete(processes).where(_DEAD))
+_JOIN = Prepared(
+    lambda _: (
+        insert(processes)
+        .values({name: bindparam(name) for name in ("name", "started_at", "lease_until_at")})
+        .returning(*rows.PROCESS)
+    )
+)
 _RENEW = Prepared(
     lambda _: (
         update(processes)
@@ -281,12 +288,10 @@ class Processes(Subject):
 
     def join(self, name: str, lease_us: int) -> ProcessRow:
         now = self._context.now
-        statement = (
-            insert(processes)
-            .values(name=name, started_at=now, lease_until_at=now + lease_us)
-            .returning(*rows.PROCESS)
-        )
-        return rows.process(self._connection.execute(statement).one())
+        joined = _JOIN.run(
+            self._context, name=name, started_at=now, lease_until_at=now + lease_us
+        ).fetchone()
+        return rows.process(joined)
 
     def renew(self, process_id: int, lease_us: int, idle_us: int | None = None) -> Instant | None:
         now = self._context.now

@@ -51,8 +51,9 @@ AND d.attempts %s 0 ORDER BY d.due_at, d.id LIMIT {{limit}}) AS %s
 # are asked for at once, because on the way to a server asking takes longer than answering.
 _BEGUN_AND_FRESH = f"{_DUE % ('>', 'begun')} UNION ALL {_DUE % ('=', 'fresh')}"
 _NEXT_DUE = """
-SELECT min(due_at) FROM deliveries
+SELECT due_at, NOT reply AND state = 'ready' FROM deliveries
 WHERE account_id = ? AND run_id = ? AND due_at IS NOT NULL AND due_at > ?
+ORDER BY account_id, run_id, due_at, id LIMIT 1
 """
 # In all the words of the queue's index: PostgreSQL does not see that nothing is left to be sorted
 # where there is no account, and would go through all that are due for every message.
@@ -187,10 +188,14 @@ class PathReads(Subject):
         found: list[rows.Row] = self._ask(query, parameters).fetchall()
         return found
 
+    def next_due(
+        self, account_id: int, run_id: int, after_at: Instant = -1
+    ) -> tuple[Instant | None, bool]:
+        row = self._ask(self.queries.next_due, (account_id, run_id, after_at)).fetchone()
+        return (None, False) if row is None else (row[0], bool(row[1]))
+
     def next_due_at(self, account_id: int, run_id: int, after_at: Instant = -1) -> Instant | None:
-        asked = self._ask(self.queries.next_due, (account_id, run_id, after_at))
-        due_at: Instant | None = asked.fetchone()[0]
-        return due_at
+        return self.next_due(account_id, run_id, after_at)[0]
 
     def pooled(self, run_id: int, until_at: Instant, limit: int) -> list[Delivery]:
         # Each limit is a statement that a server keeps, so there are few.

@@ -198,6 +198,13 @@ def _shared(text: str) -> Any:
 
 
 def account(row: Row) -> Account:
+    """Accounts and runs hardly ever change, and every lane that begins reads its own: the same row
+    is the same record, which nobody changes."""
+    return _account(tuple(row))
+
+
+@lru_cache(maxsize=4_096)
+def _account(row: tuple[Any, ...]) -> Account:
     return Account(
         id=row[0],
         name=row[1],
@@ -234,6 +241,11 @@ def campaign(row: Row) -> Campaign:
 
 
 def run(row: Row) -> Run:
+    return _run(tuple(row))
+
+
+@lru_cache(maxsize=1_024)
+def _run(row: tuple[Any, ...]) -> Run:
     return Run(
         id=row[0],
         campaign_id=row[1],

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Select,
     TextClause,
     and_,
@@ -34,7 +35,7 @@ from paceline.engine.ports.waiting import Far, WaitingRow
 from paceline.store import rows
 from paceline.store.base import Subject, array, chunks, dump
 from paceline.store.campaigns import select_runs
-from paceline.store.prepared import Prepared
+from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import (
     IN_FLIGHT,
     accounts,
@@ -51,8 +52,12 @@ ASKED_AT_ONCE = 20_000
 IDS_AT_ONCE = 10_000
 """Numbers in one statement: both databases take more, but not without end."""
 
-WAITING = (DeliveryState.PLANNED.value, DeliveryState.READY.value)
-_SOMETHING_WAITS = (counters.c.n > 0, counters.c.state.in_(WAITING))
+_STATES = (DeliveryState.PLANNED, DeliveryState.READY)
+WAITING = tuple(state.value for state in _STATES)
+_SOMETHING_WAITS = (
+    counters.c.n > 0,
+    counters.c.state.in_([rows.spelled(state) for state in _STATES]),
+)
 _DUE_SOME_TIME = (
     deliveries.c.due_at.is_not(None),
     deliveries.c.state == rows.spelled(DeliveryState.READY),
@@ -156,25 +161,8 @@ class Waiting(Subject):
         return [rows.delivery(row) for row in found.fetchall()]
 
     def runs(self, account_ids: Iterable[int]) -> list[Run]:
-        found: dict[int, Run] = {}
-        for some in chunks(sorted(set(account_ids)), IDS_AT_ONCE):
-            own = select(counters.c.run_id).where(
-                counters.c.account_id.in_(some), *_SOMETHING_WAITS
-            )
-            shared = (
-                select(counters.c.run_id)
-                .join(run_accounts, run_accounts.c.run_id == counters.c.run_id)
-                .where(
-                    run_accounts.c.account_id.in_(some),
-                    counters.c.account_id == NOBODY,
-                    *_SOMETHING_WAITS,
-                )
-            )
-            statement = select_runs().where(_UNDER_WAY, runs.c.id.in_(own.union_all(shared)))
-            for row in self._connection.execute(statement):
-                run = rows.run(row)
-                found[run.id] = run
-        return [found[run_id] for run_id in sorted(found)]
+        asked = listed(self._context, account_ids)
+        return [rows.run(row) for row in _RUNS.run(self._context, asked=asked).fetchall()]
 
     def pools(self, run_ids: Iterable[int]) -> Mapping[int, tuple[int, ...]]:
         found: dict[int, list[int]] = {}
@@ -266,9 +254,13 @@ class Waiting(Subject):
 
     def due(self, run_ids: Iterable[int], account_id: int | None, limit: int) -> list[WaitingRow]:
         found: list[WaitingRow] = []
+        statement, whose = _NOBODYS, dict[str, int]()
+        if account_id is not None:
+            statement, whose = _DUE_ON, {"account_id": account_id}
         for run_id in sorted(set(run_ids)):
-            statement = _due_on(run_id, account_id).limit(limit - len(found))
-            found += map(_waiting, self._connection.execute(statement))
+            most = limit - len(found)
+            asked = statement.run(self._context, run_id=run_id, most=most, **whose)
+            found += map(_waiting, asked.fetchall())
         return found
 
     def following(self, run_id: int, account_id: int) -> list[WaitingRow]:
@@ -346,18 +338,43 @@ def _of_run(run_id: int) -> Select[Any]:
     )
 
 
-def _due_on(run_id: int, account_id: int | None) -> Select[Any]:
-    owner = deliveries.c.account_id
+def _due_on(owned: ColumnElement[bool]) -> Select[Any]:
     return (
         select(*_COLUMNS)
         .where(
-            owner.is_(None) if account_id is None else owner == account_id,
-            deliveries.c.run_id == run_id,
+            owned,
+            deliveries.c.run_id == bindparam("run_id"),
             deliveries.c.due_at.is_not(None),
-            deliveries.c.state == DeliveryState.READY.value,
+            deliveries.c.state == rows.spelled(DeliveryState.READY),
         )
         .order_by(deliveries.c.due_at, deliveries.c.id)
+        .limit(bindparam("most", type_=Integer))
     )
+
+
+_DUE_ON = Prepared(lambda _: _due_on(deliveries.c.account_id == bindparam("account_id")))
+_NOBODYS = Prepared(lambda _: _due_on(deliveries.c.account_id.is_(None)))
+
+
+def _runs_on(on_postgresql: bool) -> Select[Any]:
+    """Runs under way of which something waits on these accounts, or in a pool of theirs."""
+    own = select(counters.c.run_id).where(
+        among(counters.c.account_id, "asked", on_postgresql=on_postgresql), *_SOMETHING_WAITS
+    )
+    shared = (
+        select(counters.c.run_id)
+        .join(run_accounts, run_accounts.c.run_id == counters.c.run_id)
+        .where(
+            among(run_accounts.c.account_id, "asked", on_postgresql=on_postgresql),
+            counters.c.account_id == NOBODY,
+            *_SOMETHING_WAITS,
+        )
+    )
+    statement = select_runs().where(_UNDER_WAY, runs.c.id.in_(own.union_all(shared)))
+    return statement.order_by(runs.c.id)
+
+
+_RUNS = Prepared(_runs_on)
 
 
 def _waiting(row: Any) -> WaitingRow:

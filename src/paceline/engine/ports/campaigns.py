@@ -105,8 +105,11 @@ class Runs(Protocol):
         """The latest time for which a reminder has fired, or was missed; 0 where there is none."""
         ...
 
-    def idle(self) -> list[int]:
-        """Running runs of running campaigns, but standing ones, with nothing left to be sent."""
+    def left_on(self, first: Collection[int] = ()) -> dict[int, int | None]:
+        """Running runs of running campaigns, but standing ones, each with an account on which
+        something of it is left to be sent; None where there is none. The ``first`` accounts are
+        asked before all others."""
+        ...
 
     def overdue(self, closed_before_at: Instant) -> list[int]:
         """Firings and campaigns whose window closed for good before then, and that go on."""

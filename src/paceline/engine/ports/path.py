@@ -168,6 +168,13 @@ class Path(Protocol):
         """
         ...
 
+    def next_due(
+        self, account_id: int, run_id: int, after_at: Instant = -1
+    ) -> tuple[Instant | None, bool]:
+        """When the first of these that is due later falls due, and whether it is one that waits for
+        the account's pace: neither a reply nor a doubt."""
+        ...
+
     def next_due_at(
         self, account_id: int, run_id: int, after_at: Instant = -1
     ) -> Instant | None: ...
