@@ -60,3 +60,10 @@ def parse_instant(text: str, zone: str = "UTC") -> Instant:
     if parsed.tzinfo is None:
         return zones.at_wall(parsed, zone)
     return from_datetime(parsed.astimezone(UTC))
+
+
+def earlier(one: Instant | None, other: Instant | None) -> Instant | None:
+    """The earlier of two instants, either of which may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

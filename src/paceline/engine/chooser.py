@@ -15,7 +15,7 @@ from typing import TypeVar
 import structlog
 
 from paceline.core.errors import PacelineError, ProviderError
-from paceline.core.instants import DAY, SECOND, Instant
+from paceline.core.instants import DAY, SECOND, Instant, earlier
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.pacer import HORIZON
 from paceline.core.states import AccountState, DeliveryState, RunState
@@ -111,13 +111,17 @@ class Chooser:
                     wake_at = earlier(wake_at, queue.next_due_at)
             else:
                 held = held_by_pace(self._memory, queue)
-                next_at = queue.next_due_at if held is None else self._wake_for(held)
+                next_at = queue.next_due_at
+                if held is not None:
+                    # Not ahead of its own time, when there would be nothing to write ahead yet.
+                    next_at = max(queue.paced_at or 0, self._wake_for(held) or 0)
                 wake_at = earlier(earlier(wake_at, queue.expected_at), next_at)
                 await self._look_for_end(queue)
         if self._memory.waiting_for is None and (cap := used_up(self._memory, wake_at, now)):
             self._memory.waiting_for = cap
             return cap.until_at
-        return wake_at
+        # An instant that is past would be taken for something done, and asked about again at once.
+        return None if wake_at is None else max(wake_at, now + 1)
 
     async def _serve(self, queue: RunQueue, now: Instant, *, in_turn: bool) -> Go | Wait | None:
         """Do one thing for a run, or say what the run waits for; None if nothing is due. Nothing
@@ -384,13 +388,6 @@ class Chooser:
     async def _write(self, work: Work[T]) -> T:
         """Change deliveries beside the message path, provided that the lane is still ours."""
         return await self._journal.write(lane_writes.held(self._lease, work))
-
-
-def earlier(one: Instant | None, other: Instant | None) -> Instant | None:
-    """The earlier of two instants, either of which may be missing."""
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
 
 
 def _recall(tx: Tx, account: Account, now: Instant) -> None:

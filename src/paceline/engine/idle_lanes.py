@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from paceline.core.instants import MINUTE, Instant
+from paceline.core.instants import MINUTE, Instant, earlier
 from paceline.core.states import AccountState, RunState
-from paceline.engine.chooser import earlier
 from paceline.engine.lane import PASSING
 from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Run, Tx
 from paceline.engine.turns import is_served

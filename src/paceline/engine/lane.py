@@ -19,10 +19,10 @@ import structlog
 from paceline.core.durations import Chance
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.gates import NEVER
-from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.instants import MINUTE, SECOND, Instant, earlier
 from paceline.core.states import AccountState
 from paceline.engine import lane_writes, recovery
-from paceline.engine.chooser import Chooser, earlier
+from paceline.engine.chooser import Chooser
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory, Snapshot, read_ahead, take_snapshot
