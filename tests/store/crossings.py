@@ -76,6 +76,11 @@ async def until_somebody_waits(scene: Scene) -> None:
         continue
 
 
+async def until_nobody_waits(scene: Scene) -> None:
+    while await asyncio.to_thread(scene.sql, WAITING) != [(0,)]:
+        continue
+
+
 class Held:
     """Somebody else holds a lane until told to let go."""
 

@@ -2,22 +2,27 @@
 
 import asyncio
 import errno
+import os
 import select
+import socket
 import threading
 from typing import Any
 
 import pytest
 
 from paceline.core.errors import RowBusy, StoreUnavailable
+from paceline.core.instants import MILLISECOND
 from paceline.core.states import DeliveryState
 from paceline.engine import committing, parking
 from paceline.engine.committing import Entry
 from paceline.engine.crossing import arrived
+from paceline.engine.lane import STORE_RETRY_US
 from paceline.engine.parking import Parked, Rest
 from paceline.engine.ports import LaneUnit, Tx
 from paceline.store import postgresql
 from paceline.store.database import open_store
 from paceline.store.tx import Transaction
+from paceline.store.watch import Watch
 from tests.store.crossings import (
     STARTED,
     Held,
@@ -27,6 +32,7 @@ from tests.store.crossings import (
     said,
     scene,
     states,
+    until_nobody_waits,
     until_somebody_waits,
     wishes,
 )
@@ -36,6 +42,7 @@ from tests.store.wiring import PID
 __all__ = ["scene", "wishes"]  # fixtures
 
 D = DeliveryState
+LOOKS_EVERY_MS = "SELECT setting FROM pg_settings WHERE name = 'client_connection_check_interval'"
 PANIC = said(b"E", b"SPANIC\0VPANIC\0CXX000\0Mcould not write to the log\0\0")
 
 
@@ -173,3 +180,57 @@ def test_whoever_parks_passes_the_fence_before_anything_is_held(
         commands.close()
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     assert scene.sql(deadlocks) == [(0,)]
+
+
+def test_a_socket_that_cannot_be_watched_any_more_is_a_store_that_is_away(
+    scene: Scene, wishes: list[LaneUnit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lane takes that for a failure of its own, and the next group finds another way."""
+
+    def gone(self: Watch, events: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    only_session(scene)
+    with monkeypatch.context() as patched:
+        patched.setattr(Watch, "wait_for", gone)
+        answers = _submit_all(scene, wishes)
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
+    if states(scene, wishes) == [D.READY] * 3:  # nobody knows, so both are right
+        assert _submit_all(scene, wishes) == [STARTED] * 3
+    assert states(scene, wishes) == [D.SENDING] * 3
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that wait for a row, and go on with a statement, for as long as it takes."""
+    kept = [one for one in postgresql._SESSION if "_timeout" not in one]
+    monkeypatch.setattr(postgresql, "_SESSION", tuple(kept))
+
+
+def test_a_flight_whose_sender_is_gone_gives_up_while_it_waits(
+    patient: None, scene: Scene, wishes: list[LaneUnit]
+) -> None:
+    """Or it would be committed whenever the row is free, and write what has long been written
+    anew. And that sooner than a lane goes on that has heard nothing."""
+    store = open_store(scene.url)
+    with store.write() as tx:
+        looks = tx._context.ask(LOOKS_EVERY_MS).fetchone()[0]  # type: ignore[attr-defined]
+    assert 0 < int(looks) * MILLISECOND < STORE_RETRY_US
+    held = Held(scene, wishes[0].lease.account_id)
+
+    async def lose() -> None:
+        crossing = store.set_off(wishes)
+        assert crossing is not None
+        flight = asyncio.ensure_future(arrived(crossing))
+        await until_somebody_waits(scene)
+        with socket.socket(fileno=os.dup(crossing._wire._pgconn.socket)) as line:  # type: ignore[attr-defined]
+            line.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(StoreUnavailable):
+            await flight
+        async with asyncio.timeout(60):
+            await until_nobody_waits(scene)
+
+    asyncio.run(lose())
+    held.let_go()
+    assert states(scene, wishes) == [D.READY] * 3
+    store.close()

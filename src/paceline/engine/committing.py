@@ -101,6 +101,8 @@ class Commit:
                     tx.hurry()
                 return apply(tx, group, trusting=self._trusting)
         except StoreSurprise:
+            if not self._trusting:
+                raise  # somebody's own, then: nothing was insisted upon
             # Nobody knows yet whose. Asked one after the other, everybody gets his own answer.
             self._trusting = False
             return self._attempt(group, again=again)

@@ -184,9 +184,6 @@ class GroupJournal:
             await self._let_others_come()
         group = self._next_group()
         self._began_us = self._clock.monotonic_us()
-        for entry in group:
-            if entry.begins is not None:
-                entry.begins()
         _answer(group, await self._commit(group))
         self._tell(len(group), self._clock.monotonic_us() - self._began_us)
         if group[0].alone and self._waiting:
@@ -243,6 +240,9 @@ class GroupJournal:
 
     async def _commit(self, group: list[Entry]) -> list[Any]:
         try:
+            for entry in group:
+                if entry.begins is not None:
+                    entry.begins()
             commit = Commit(self._store, self._clock)
             work = partial(commit.answers, group)
             try:
@@ -250,7 +250,9 @@ class GroupJournal:
             except StoreError as error:
                 answers, work = None, partial(commit.answers_after, error, group)
             return await self._writer.run(work) if answers is None else answers
-        except Exception as error:  # there is no thread any more: the journal has been closed
+        except Exception as error:
+            # There is no thread any more: the journal has been closed. Or something is amiss that
+            # nobody has thought of; whoever waits must hear of that, too.
             return [error] * len(group)
         except BaseException:
             for entry in group:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from paceline.core.errors import StoreUnavailable
 from paceline.engine.ports.path import LaneResult
 from paceline.store.failures_postgresql import PostgresqlPlace
 from paceline.store.wire import Wire
@@ -42,6 +43,9 @@ class Crossing:
                 self._watch.wait_for(next(self._talk))
         except StopIteration:
             self._committed = True
+        except OSError as error:
+            # The socket cannot be watched any more, so whatever else comes is not heard of.
+            raise StoreUnavailable(f"{self._place.name} cannot be heard: {error}") from error
         return self._committed
 
     def end(self) -> None:

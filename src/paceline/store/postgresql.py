@@ -49,6 +49,11 @@ _SESSION = (
     "SET statement_timeout = '30s'",
     # Shorter than what is left of a lease when its renewal waits behind this (engine/leases.py).
     "SET lock_timeout = '5s'",
+    # A flight carries its COMMIT with it. One that waits for somebody's row when its sender is gone
+    # gives up, sooner than a lane goes on that has heard nothing (lane.STORE_RETRY_US); otherwise
+    # it would be committed at any time later. Servers before 14 or on other systems cannot.
+    "SELECT set_config(name, '500ms', false) FROM pg_settings"
+    " WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%'",
 )
 
 
