@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from paceline.core.hours import Hours
-from paceline.core.instants import MILLISECOND, MINUTE, SECOND, Instant, parse_instant
-from paceline.engine.lead import LONGEST_GUARD_US
+from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant, parse_instant
+from paceline.engine.lead import LONGEST_GUARD_US, Lead
 from tests.engine.scenes import Begins, called, gaps, intents, outcomes
 from tests.engine.test_slow_commits import SlowRunner
 from tests.engine.world import Process, World
@@ -139,3 +139,60 @@ def test_no_intent_is_written_ahead_of_a_day_or_a_window(
         assert all(row.outcome == "accepted" for row in outcomes(world)), "no slot was misused"
 
     world_at(opening_at - 40 * SECOND).play(script)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is learned, intents are given a tenth of a second."""
+    monkeypatch.setattr(Lead, "learn", lambda self, took_us: setattr(self, "us", 100 * MILLISECOND))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"daily": {"message": 1}},
+        {"daily": {"message": 5}},
+        {"weekly": {"message": 5}},
+        {"warmup": "1 +100%/day to 9"},
+    ],
+    ids=["used up", "not used up", "weekly", "warm-up"],
+)
+@pytest.mark.parametrize("after_ms", [0, 1, 40, 99, 101])
+def test_a_gap_that_ends_just_after_midnight_is_counted_on_the_new_day(
+    slow: None, world_at: Begins, policy: dict[str, Any], after_ms: int
+) -> None:
+    """The pacer names the gate that opens last, and the day opens before it."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"spacing": "10m", **policy}, latency="0s")
+        world.campaign(2)
+        process = world.process()
+        await world.until(lambda: len(world.sends()) == 2, within_us=2 * HOUR)
+        await process.stop()
+        assert [row.outcome for row in outcomes(world)] == ["accepted"] * 2, "none was in vain"
+        first, second = called(world)
+        assert second - first <= 10 * MINUTE + LONGEST_GUARD_US + MILLISECOND
+        assert intents(world)[1].at >= MIDNIGHT
+
+    world_at(MIDNIGHT - 10 * MINUTE + after_ms * MILLISECOND).play(script)
+
+
+def test_nothing_is_written_ahead_for_what_is_over_before_its_gap(
+    slow: None, worlds: Worlds
+) -> None:
+    """It is looked at when its time is over, which is no opening; and whatever was written ahead
+    would begin the gap anew."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"spacing": "10m"}, latency="0s")
+        world.campaign(3, at_close="skip", window=Hours.parse("09:00-09:15 UTC"))
+        process = world.process()
+        await world.wait(16 * MINUTE)
+        assert world.counts() == {"sent": 2, "skipped": 1}
+        world.campaign(1, name="summer")
+        await world.until_finished("summer", within_us=HOUR)
+        await process.stop()
+        assert [row.outcome for row in outcomes(world)] == ["accepted"] * 3, "none was in vain"
+        assert gaps(called(world))[-1] <= 10 * MINUTE + SECOND
+
+    worlds.fresh().play(script)

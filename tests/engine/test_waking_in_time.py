@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant
-from paceline.engine import chooser, lane
+from paceline.engine import lane
 from paceline.engine.lead import Lead
+from paceline.engine.pacing import HeadStart
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -117,7 +118,7 @@ def test_an_instant_that_is_past_is_not_taken_for_something_done(
     worlds: Worlds, stepped: list[Instant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should a lane ever reckon wrongly, it looks again in a moment, and others get their turn."""
-    monkeypatch.setattr(chooser.Chooser, "_wake_for", lambda *_: 1)
+    monkeypatch.setattr(HeadStart, "wake_for", lambda *_: 1)
 
     async def script(world: World) -> None:
         world.account(policy={"spacing": "30s"})

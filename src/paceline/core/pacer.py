@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paceline.core.calendar import day_start_of
 from paceline.core.gates import (
     DELIVERY_GATES,
     NEVER,
@@ -30,6 +31,9 @@ _PASSES = 20_000
 
 HORIZON = "horizon"
 """Said to refuse a delivery where no instant suits every gate of its account."""
+
+PACE_GATES = frozenset({"rate", "spacing"})
+"""Gates of an account's own pace."""
 
 OWN_GATES = frozenset({"recipient-hours", "frequency"})
 """Gates that concern one delivery only."""
@@ -114,6 +118,18 @@ class Pacer:
         if isinstance(others, Go):
             return True
         return isinstance(others, Wait) and others.until_at != verdict.until_at
+
+    def waits_for_pace_alone(self, now: Instant, until_at: Instant, usage: Usage, ask: Ask) -> bool:
+        """Whether nothing but the account's own pace is shut now, and nothing at all by then, on
+        the same day: only so may be counted now what goes then. A verdict names the gate that opens
+        last, and others may be shut as well."""
+        for gate in self._to_ask(now, usage, ask):
+            if gate.name not in PACE_GATES and gate.earliest(now, usage, ask) > now:
+                return False
+            if gate.earliest(until_at, usage, ask) > until_at:
+                return False
+        policy = self.policy
+        return not policy.capped or day_start_of(until_at, policy.day_zone) <= now
 
     def token_at(self, now: Instant, usage: Usage) -> Instant:
         """When the next part of a delivery that has started may go: a token is all it needs.

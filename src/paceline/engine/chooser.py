@@ -17,18 +17,17 @@ import structlog
 from paceline.core.errors import PacelineError, ProviderError
 from paceline.core.instants import DAY, SECOND, Instant, earlier
 from paceline.core.model import Ask, Go, Refuse, Wait
-from paceline.core.pacer import HORIZON
+from paceline.core.pacer import HORIZON, PACE_GATES
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.core.stubborn import elsewhere
 from paceline.engine import lane_writes, recovery
 from paceline.engine.agenda import RunQueue, reserving
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import LaneFailed
-from paceline.engine.crowd import Place
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
-from paceline.engine.pacing import PACE_GATES, held_by_pace
+from paceline.engine.pacing import HeadStart
 from paceline.engine.pooling import bring_forward
 from paceline.engine.ports import Account, Delivery, Lease, Tx, Work
 from paceline.engine.putting_off import used_up
@@ -78,7 +77,7 @@ class Chooser:
         self._driver = driver
         self._shut_out = ShutOut(context, memory, outbox, lease, sender)
         self._not_before_at: Instant = 0
-        self._place = Place(context.crowd)
+        self._ahead = HeadStart(context, memory)
 
     async def start_next(self, now: Instant) -> Instant | None:
         """Start the next delivery that may go; else the earliest instant at which one may."""
@@ -105,17 +104,13 @@ class Chooser:
                 in_turn = in_turn and verdict.gate not in PACE_GATES
                 # A doubt or a retry may fall due before the gate opens, and waits for no gate.
                 wake_at = earlier(wake_at, queue.expected_at)
-                wake_at = earlier(wake_at, self._wake_for(verdict))
+                wake_at = earlier(wake_at, self._ahead.wake_for(verdict, now))
                 if queue.first is None:
                     # Those that wait for it were put off, and others of the run need not wait.
                     wake_at = earlier(wake_at, queue.next_due_at)
             else:
-                held = held_by_pace(self._memory, queue)
-                next_at = queue.next_due_at
-                if held is not None:
-                    # Not ahead of its own time, when there would be nothing to write ahead yet.
-                    next_at = max(queue.paced_at or 0, self._wake_for(held) or 0)
-                wake_at = earlier(earlier(wake_at, queue.expected_at), next_at)
+                wake_at = earlier(wake_at, queue.expected_at)
+                wake_at = earlier(wake_at, self._ahead.wake_for_next(queue))
                 await self._look_for_end(queue)
         if self._memory.waiting_for is None and (cap := used_up(self._memory, wake_at, now)):
             self._memory.waiting_for = cap
@@ -152,9 +147,10 @@ class Chooser:
         if isinstance(verdict, Refuse):
             return await self._refuse(queue, delivery, verdict, now)
         if isinstance(verdict, Wait):
-            if not self._almost(verdict, now):
+            calls_at = self._ahead.calls_at(verdict, needed, now)
+            if calls_at is None:
                 return await self._let_wait(queue, delivery, needed, verdict, now)
-            not_before_at = self._place.stepped_back(verdict.until_at or now)
+            not_before_at = calls_at
         if memory.policy.per_recipient is not None:
             if self._sender.writes_to(delivery.target):
                 return Wait(None, "frequency", "recipient is being written to")
@@ -168,7 +164,7 @@ class Chooser:
         queue.pop()
         memory.agenda.served(queue)
         await self._set_out(flight)
-        self._place.called(flight.started_at)
+        self._ahead.called(flight.started_at)
         return GO
 
     async def _see_to(self, queue: RunQueue, delivery: Delivery) -> Go | Wait:
@@ -245,21 +241,6 @@ class Chooser:
             # Not because of something that has changed, or reading it again would have helped:
             # by the database's clock our lease may be over. It is renewed in a moment.
             self._not_before_at = self._clock.now() + REFUSED_PAUSE_US
-
-    def _almost(self, verdict: Wait, now: Instant) -> bool:
-        """Whether the wait is about as long as the intent will take to be written.
-
-        Then it is written meanwhile, and the call is made on the dot. Only while the account's own
-        pace is all that is waited for: a day or a window that has not begun may not be counted yet.
-        """
-        if verdict.gate not in PACE_GATES or verdict.until_at is None:
-            return False
-        return verdict.until_at - now <= self._context.lead.us
-
-    def _wake_for(self, verdict: Wait) -> Instant | None:
-        if verdict.until_at is None or verdict.gate not in PACE_GATES:
-            return verdict.until_at
-        return self._place.stepped_back(verdict.until_at) - self._context.lead.us
 
     async def _open(self) -> None:
         timeout_us = self._memory.policy.timeout_us
