@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.core.instants import HOUR, SECOND, parse_instant
+from paceline.core.instants import HOUR, MILLISECOND, SECOND, parse_instant
 from paceline.core.model import Go
 from paceline.engine import alerts, queries
 from paceline.engine.away import Away, AwayBook
@@ -12,7 +12,9 @@ from paceline.engine.ports import Account, Driver
 from paceline.engine.queries import Why
 from tests.engine.doubles import Act, Double
 from tests.engine.scenes import deliveries, delivery, finish, until
+from tests.engine.test_slow_commits import SlowRunner
 from tests.engine.world import World
+from tests.engine.worlds import Worlds
 
 CLOSED = "the sandbox is away, so {} cannot be opened"
 
@@ -104,8 +106,12 @@ def test_why_says_that_it_cannot_be_opened_and_when_it_is_tried_again(world: Wor
     assert world.counts_at_end == {"sent": 2}
 
 
-def test_while_it_is_tried_again_and_from_then_on(calm: None, world: World) -> None:
-    """Opening takes a while and fails; the next time it takes as long, and does not."""
+@pytest.mark.parametrize("commit_us", [0, 40 * MILLISECOND])
+def test_while_it_is_tried_again_and_from_then_on(
+    calm: None, worlds: Worlds, commit_us: int
+) -> None:
+    """Opening takes a while and fails; the next time it takes as long, and does not. However long
+    it took to write down the intent of what was sent then."""
     told: list[Away | None] = []
 
     async def script(world: World) -> None:
@@ -122,11 +128,12 @@ def test_while_it_is_tried_again_and_from_then_on(calm: None, world: World) -> N
         world.campaign(3)
         provider = Double(real, open=slowly)
         process = world.process(providers=provider.registry())
+        process.journal._writer = SlowRunner(world, commit_us)
         await until(world, lambda: world.counts().get("sent") == 1)
         assert why(world).away is None, "it was opened, and waits for its own pace"
         await finish(world, process=process)
 
-    world.play(script)
+    worlds.fresh().play(script)
     assert told[0] is None
     assert told[1] is not None and told[1].again_at is None, "it is being tried just now"
 

@@ -69,15 +69,16 @@ def away_of(tx: Tx, snapshot: Snapshot) -> Away | None:
     Nobody has to take the note back when the account is opened: who opens it has taken the lane,
     and calls its provider next.
     """
-    lane, called_at = snapshot.row, snapshot.last_calls[0]
+    lane = snapshot.row
     note: Any = tx.settings.get(_key(lane.account_id))
     if note is None:
         return None
     takes = lane.generation - note["generation"]
     if takes == 0:
         return Away(note["reason"], note["at"], lane.wake_at)
-    called = called_at is not None and called_at >= note["at"]
-    if takes > 1 or called or not is_served(tx, lane):
+    # Calls whose outcome is written down are in the checkpoint, and the others in the ledger.
+    called_at = max(snapshot.last_calls[0] or 0, snapshot.usage().last_at or 0)
+    if takes > 1 or called_at >= note["at"] or not is_served(tx, lane):
         return None
     return Away(note["reason"], note["at"], None)
 
