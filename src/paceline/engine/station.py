@@ -141,7 +141,7 @@ class Station(ABC):
                 self.stop()
             working.cancel()
             await self._let_end()
-            if self._lease.joined:
+            if self._lease.must_leave:
                 await self._leave()
             if working.done() and not working.cancelled():
                 working.result()
