@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.model import Part
 from paceline.engine.journal import InlineRunner
 from paceline.engine.leases import LEASE_US
 from tests.engine.doubles import Watcher, forever
 from tests.engine.faults import LostStore, TrippedStore
-from tests.engine.test_slow_commits import SlowRunner
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -199,29 +198,6 @@ def test_a_stop_at_any_commit_is_quick_and_leaves_nothing_behind(
         assert set(world.counts()) <= {"sent", "ready"}
         late = [effect for effect in world.calls() if effect.called_at > stopped_at[0]]
         assert not late
-
-    worlds.fresh().play(script)
-
-
-@pytest.mark.parametrize("commit", range(1, 8))
-def test_a_stop_while_a_slow_commit_is_under_way_leaves_nothing_behind(
-    worlds: Worlds, commit: int
-) -> None:
-    """Even if that is the one by which the process joins, and nobody hears of it any more."""
-
-    async def script(world: World) -> None:
-        world.account(policy={"rate": "60/min"}, latency="200ms")
-        world.campaign(30)
-
-        def trip(number: int, moment: str) -> None:
-            if number == commit and moment == "before":
-                process.supervisor.stop()
-
-        process = world.process(store=TrippedStore(world.store, trip))
-        process.journal._writer = SlowRunner(world, 40 * MILLISECOND)
-        await process.gone()
-        assert left_behind(world) == (0, 0)
-        assert set(world.counts()) <= {"sent", "ready"}
 
     worlds.fresh().play(script)
 

@@ -20,7 +20,7 @@ import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND, Instant
-from paceline.engine.ports import Clock, Journal, ProcessRow, Tx
+from paceline.engine.ports import Clock, Journal, Tx
 
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
@@ -42,9 +42,6 @@ LINGER_US = LEASE_US - UNSAFE_TAIL_US
 """How long a short lease is left alone by whoever owns nothing any more."""
 
 log = structlog.get_logger("paceline.lease")
-
-UNHEARD_OF = 0
-"""The number of a process that has asked to join and was not answered yet: nobody's."""
 
 
 class Renewed(NamedTuple):
@@ -74,8 +71,6 @@ class ProcessLease:
         self._clock = clock
         self._name = name
         self._process_id: int | None = None
-        self._entered: int | None = None
-        """Its number in the fleet as it was written down, which is sooner than it is heard of."""
         self._safe_until_us = 0
         self._safe_until_at: Instant = 0
         self._certain_until_us = 0
@@ -98,11 +93,6 @@ class ProcessLease:
     @property
     def joined(self) -> bool:
         return self._process_id is not None
-
-    @property
-    def must_leave(self) -> bool:
-        """Whether it is a member of the fleet, or may be one without having heard of it."""
-        return self._entered is not None
 
     def safe(self) -> bool:
         """Whether a send may start now."""
@@ -156,12 +146,7 @@ class ProcessLease:
 
     async def join(self) -> None:
         asked = self.ask()
-        self._entered = UNHEARD_OF
-        try:
-            row = await self._journal.write(self._enter)
-        except Exception:
-            self._entered = None
-            raise
+        row = await self._journal.write(lambda tx: tx.processes.join(self._name, LEASE_US))
         self._process_id = row.id
         self.extend(asked)
         log.info("joined", process=row.id, name=self._name)
@@ -203,23 +188,12 @@ class ProcessLease:
             self.extend(asked)
             self._long = renewed.long
 
-    def _enter(self, tx: Tx) -> ProcessRow:
-        row = tx.processes.join(self._name, LEASE_US)
-        # Noted here, for whoever is told to stop in this moment never hears of it.
-        self._entered = row.id
-        return row
-
     async def leave(self) -> None:
+        process_id = self.process_id
         self._process_id = None
         self._safe_until_us = 0
-        await self._journal.write(self._exit)
-        log.info("left", process=self._entered)
-        self._entered = None
-
-    def _exit(self, tx: Tx) -> None:
-        """What has entered is known by now: one comes after the other."""
-        if self._entered is not None:
-            tx.processes.leave(self._entered)
+        await self._journal.write(lambda tx: tx.processes.leave(process_id))
+        log.info("left", process=process_id)
 
     def extend(self, asked: tuple[int, Instant]) -> None:
         """The lease was renewed by a transaction that was asked for then."""

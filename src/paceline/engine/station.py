@@ -141,7 +141,7 @@ class Station(ABC):
                 self.stop()
             working.cancel()
             await self._let_end()
-            if self._lease.must_leave:
+            if self._lease.joined:
                 await self._leave()
             if working.done() and not working.cancelled():
                 working.result()
