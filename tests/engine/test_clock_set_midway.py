@@ -1,13 +1,17 @@
-"""A clock that is set back while a lane is in the middle of reading anew: it is followed once."""
+"""A clock that is set while a lane is in the middle of something: it is followed once, and what may
+go is asked by one clock alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from paceline.core.instants import SECOND
-from paceline.engine import recovery
+from paceline.engine import lane, recovery
+from paceline.engine.chooser import Chooser
+from paceline.engine.sender import Sender
 from tests.engine.test_clock_steps import SetClock
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
@@ -42,6 +46,75 @@ def test_a_gap_is_not_cut_short_by_a_clock_that_is_set_back_while_a_lane_reads_a
         running.lane.touch()
         await world.until(lambda: len(world.sends()) == 2, within_us=5 * GAP_US)
         assert world.clock.now() - first_at >= GAP_US
+        await process.stop()
+
+    worlds.fresh().play(script)
+
+
+def _after_reading_anew(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    reopen = lane.Lane._reopen_account
+
+    async def reopened(self: lane.Lane) -> None:
+        await reopen(self)
+        then()
+
+    monkeypatch.setattr(lane.Lane, "_reopen_account", reopened)
+
+
+def _after_reading_a_page(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """And another call of the same lane has looked at the clock meanwhile."""
+    serve = Chooser._serve
+
+    async def served(self: Chooser, *args: Any, **more: Any) -> Any:
+        then()
+        self._sender.follow_the_clock()
+        return await serve(self, *args, **more)
+
+    monkeypatch.setattr(Chooser, "_serve", served)
+
+
+def _after_a_message_is_prepared(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """A file that had to be uploaded, say."""
+    prepare = Sender._prepare
+
+    async def prepared(self: Sender, *args: Any) -> Any:
+        message = await prepare(self, *args)
+        then()
+        return message
+
+    monkeypatch.setattr(Sender, "_prepare", prepared)
+
+
+@pytest.mark.parametrize("off_us", [-BACK_US, BACK_US])
+@pytest.mark.parametrize(
+    "midway", [_after_reading_anew, _after_reading_a_page, _after_a_message_is_prepared]
+)
+def test_a_gap_is_kept_by_a_clock_that_is_right_again_midway(
+    worlds: Worlds,
+    monkeypatch: pytest.MonkeyPatch,
+    midway: Callable[[pytest.MonkeyPatch, Callable[[], None]], None],
+    off_us: int,
+) -> None:
+    """Found by a simulated world: set back by hours, and right again while the lane was reading
+    anew, so that the last call seemed to lie hours ago."""
+
+    async def script(world: World) -> None:
+        clock = SetClock(world.clock)
+        world.account(policy={"spacing": "90s"})
+        world.campaign(2)
+        await world.wait(2 * BACK_US)  # both are due by any clock
+        process = world.process(clock=clock)
+        await world.until(lambda: len(world.sends()) == 1)
+        first_at = world.clock.now()
+        await world.wait(10 * SECOND)
+        clock.off_us = off_us
+        (running,) = process.supervisor._running.values()
+        running.lane.touch()
+        await world.wait(SECOND)
+        midway(monkeypatch, lambda: setattr(clock, "off_us", 0))
+        running.lane.touch()
+        await world.until(lambda: len(world.sends()) == 2, within_us=5 * GAP_US)
+        assert GAP_US <= world.clock.now() - first_at <= GAP_US + 10 * SECOND
         await process.stop()
 
     worlds.fresh().play(script)

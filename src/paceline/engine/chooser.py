@@ -15,7 +15,7 @@ from typing import TypeVar
 import structlog
 
 from paceline.core.errors import PacelineError, ProviderError
-from paceline.core.instants import DAY, SECOND, Instant, earlier
+from paceline.core.instants import DAY, MILLISECOND, SECOND, Instant, earlier
 from paceline.core.model import Ask, Go, Refuse, Wait
 from paceline.core.pacer import HORIZON, PACE_GATES
 from paceline.core.states import AccountState, DeliveryState, RunState
@@ -37,6 +37,9 @@ from paceline.engine.shut_out import ShutOut
 
 T = TypeVar("T")
 
+SOON_US = MILLISECOND
+"""When a lane looks again that has found nothing to do, at the soonest: longer than a look takes,
+so that others have their turn meanwhile."""
 REFUSED_PAUSE_US = SECOND
 
 GO = Go()
@@ -116,7 +119,7 @@ class Chooser:
             self._memory.waiting_for = cap
             return cap.until_at
         # An instant that is past would be taken for something done, and asked about again at once.
-        return None if wake_at is None else max(wake_at, now + 1)
+        return None if wake_at is None else max(wake_at, now + SOON_US)
 
     async def _serve(self, queue: RunQueue, now: Instant, *, in_turn: bool) -> Go | Wait | None:
         """Do one thing for a run, or say what the run waits for; None if nothing is due. Nothing

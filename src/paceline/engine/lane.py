@@ -189,14 +189,14 @@ class Lane:
 
     async def _step(self, sender: Sender) -> Instant | LaneEnd | None:
         """Do the next thing; answer when to come back, or how the lane ended."""
-        now, us = sender.follow_the_clock()
+        now, us = sender.begin_step()
         sender.take_up()
         if self._outbox.urgent:
             await self._outbox.flush(sender.flying)
-            us, now = self._clock.monotonic_us(), self._clock.now()
+            now, us = sender.begin_step()
         if self._touched or self._outbox.stale or now >= self._memory.recount_at:
             await self._refresh(sender)
-            us, now = self._clock.monotonic_us(), self._clock.now()
+            now, us = sender.begin_step()
         if not self._context.lease.safe_at(us, now):
             await self._outbox.flush(sender.flying)
             return now + LEASE_RETRY_US

@@ -60,6 +60,8 @@ class Sender:
         self._flights: dict[int, Flight] = {}
         self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)
+        self._times_set = self._times_known = 0
+        """How often the clock was set, as far as that was followed; and when the step began."""
         self._at_provider = Calls(
             context,
             memory,
@@ -111,10 +113,23 @@ class Sender:
         those of before may belong to another clock."""
         now, us, by_us = self._steps.look()
         if by_us:
+            self._times_set += 1
             self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
             self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
             self._outbox.clock_was_set()
         return now, us
+
+    def begin_step(self) -> tuple[Instant, int]:
+        """The same, for whoever is about to ask what may go now."""
+        looked = self.follow_the_clock()
+        self._times_known = self._times_set
+        return looked
+
+    @property
+    def clock_was_set(self) -> bool:
+        """Whether that was followed since the step began: an instant of then and the usage of now
+        belong to two clocks, and what may go is to be asked anew."""
+        return self._times_set != self._times_known
 
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
@@ -130,6 +145,9 @@ class Sender:
         if message is None:
             return False
         memory, (now, _) = self._memory, self.follow_the_clock()
+        if self.clock_was_set:
+            self._outbox.stale = True
+            return False
         usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
         if not await self._intend(flight, message, usage, now, starts=True):
             return False
@@ -158,6 +176,8 @@ class Sender:
         if message is None:
             return now
         now, _ = self.follow_the_clock()
+        if self.clock_was_set:
+            return now
         usage = usages.spend_part(self._memory.usage, self._memory.policy, flight.ask, now)
         # Out of the list until the intent has passed: if the store fails now, the delivery is
         # one that nobody holds, and the outbox looks after those.
