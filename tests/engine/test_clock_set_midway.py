@@ -13,11 +13,22 @@ from paceline.engine import lane, recovery
 from paceline.engine.chooser import Chooser
 from paceline.engine.sender import Sender
 from tests.engine.test_clock_steps import SetClock
-from tests.engine.world import World
+from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
 
 GAP_US = 90 * SECOND
 BACK_US = 200 * SECOND
+
+
+async def _first_of_two(world: World) -> tuple[SetClock, Process]:
+    """One message is sent, and the other waits for its gap alone."""
+    clock = SetClock(world.clock)
+    world.account(policy={"spacing": "90s"})
+    world.campaign(2)
+    await world.wait(2 * BACK_US)  # both are due by any clock
+    process = world.process(clock=clock)
+    await world.until(lambda: len(world.sends()) == 1)
+    return clock, process
 
 
 def test_a_gap_is_not_cut_short_by_a_clock_that_is_set_back_while_a_lane_reads_anew(
@@ -27,12 +38,7 @@ def test_a_gap_is_not_cut_short_by_a_clock_that_is_set_back_while_a_lane_reads_a
     seen to lie in the future, and moved once more when the step was noticed."""
 
     async def script(world: World) -> None:
-        clock = SetClock(world.clock)
-        world.account(policy={"spacing": "90s"})
-        world.campaign(2)
-        await world.wait(2 * BACK_US)  # both are due by any clock
-        process = world.process(clock=clock)
-        await world.until(lambda: len(world.sends()) == 1)
+        clock, process = await _first_of_two(world)
         first_at = world.clock.now()
         take_back = recovery.take_back
 
@@ -99,12 +105,7 @@ def test_a_gap_is_kept_by_a_clock_that_is_right_again_midway(
     anew, so that the last call seemed to lie hours ago."""
 
     async def script(world: World) -> None:
-        clock = SetClock(world.clock)
-        world.account(policy={"spacing": "90s"})
-        world.campaign(2)
-        await world.wait(2 * BACK_US)  # both are due by any clock
-        process = world.process(clock=clock)
-        await world.until(lambda: len(world.sends()) == 1)
+        clock, process = await _first_of_two(world)
         first_at = world.clock.now()
         await world.wait(10 * SECOND)
         clock.off_us = off_us
