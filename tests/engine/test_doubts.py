@@ -10,9 +10,11 @@ from tests.engine.scenes import (
     delivery,
     finish,
     ledger,
+    say,
     the_run,
     to,
     until,
+    violations,
 )
 from tests.engine.world import World
 
@@ -136,6 +138,46 @@ def test_a_doubt_of_a_cancelled_campaign_stays_one(world: World) -> None:
 
     world.play(script)
     assert len(world.calls()) == 2
+
+
+OPEN = "; an earlier try may have arrived, held for a person"
+
+
+def test_what_would_be_sent_again_stays_in_doubt_when_its_account_is_removed(
+    world: World,
+) -> None:
+    """Found by the simulator (seed 21000): it was cancelled, though the provider had all of it."""
+
+    async def script(world: World) -> None:
+        policy = {"on_unknown": "resend", "rate": "1/h"}
+        world.account(policy=policy, timeout_latency="2s", finds=False)
+        world.campaign(targets=to("timeout", "a"))
+        process = world.process()
+        await until(world, lambda: delivery(world, "timeout").reason.startswith("sent again"))
+        assert world.counts() == {"ready": 2}
+        say(world, "remove account")
+        assert delivery(world, "timeout").reason == f"account ann removed{OPEN}"
+        await process.stop()
+        assert violations(world) == []
+
+    world.play(script)
+    assert world.counts_at_end == {"cancelled": 1, "unknown": 1}
+
+
+def test_a_second_try_that_is_refused_says_nothing_of_the_first(world: World) -> None:
+    async def script(world: World) -> None:
+        policy = {"on_unknown": "resend", "rate": "60/min"}
+        fates = {"timeout_at": [1], "reject_at": [3]}
+        world.account(policy=policy, timeout_latency="2s", finds=False, **fates)
+        world.campaign(targets=to("somebody", "a"))
+        await finish(world)
+        found = delivery(world, "somebody")
+        assert (found.attempts, found.due_at) == (2, None)
+        assert found.reason.endswith(OPEN)
+        assert violations(world) == []
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 1, "unknown": 1}
 
 
 def test_a_doubt_is_looked_into_while_a_cap_holds_the_lane(world: World) -> None:

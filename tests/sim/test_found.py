@@ -36,6 +36,7 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("inbox", "heavy", 8, "bounces that paused nobody because the day's cap was reached"),
     ("signals", "heavy", 147, "an alert told by a clock that was behind, and told again"),
     ("any", "heavy", 21010, "a clock put right again while a lane was reading anew: a short gap"),
+    ("any", "heavy", 21000, "a removed account's doubt that was to be sent again, cancelled"),
 ]
 
 

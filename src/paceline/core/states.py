@@ -115,6 +115,7 @@ DELIVERY: Machine[DeliveryState] = Machine(
         (D.READY, "skip"): D.SKIPPED,
         (D.READY, "fail"): D.FAILED,
         (D.READY, "cancel"): D.CANCELLED,
+        (D.READY, "lose"): D.UNKNOWN,
         (D.SENDING, "accept"): D.SENT,
         (D.SENDING, "retry"): D.READY,
         (D.SENDING, "fail"): D.FAILED,
@@ -126,6 +127,7 @@ DELIVERY: Machine[DeliveryState] = Machine(
         (D.UNKNOWN, "bounce"): D.BOUNCED,
         (D.SENT, "bounce"): D.BOUNCED,
         (D.FAILED, "retry"): D.READY,
+        (D.FAILED, "lose"): D.UNKNOWN,
     },
 )
 

@@ -153,6 +153,8 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
         # Whoever was erased while the answer was awaited must not come back by it.
         address = known_as(tx, aftermath.suppress)
         tx.suppressions.add(address, aftermath.reason, "bounce", now)
+    if aftermath.tried_before is not None:
+        tx.deliveries.lose(aftermath.tried_before, now)
     state = paused = None
     event, run_id = aftermath.account_event, aftermath.pause_run
     if run_id is not None and tx.runs.get(run_id).kind == "direct":

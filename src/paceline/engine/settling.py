@@ -120,6 +120,8 @@ class Aftermath(NamedTuple):
     """How many of its messages failed, where the run is paused for that, and not by a signal."""
     run_reason: str = ""
     """Why the run is paused: its account may be stopped by the same answer for another reason."""
+    tried_before: int | None = None
+    """A delivery that has failed, and of which an earlier try may have arrived."""
 
     @property
     def by_breaker(self) -> bool:
@@ -132,6 +134,7 @@ class Aftermath(NamedTuple):
             and self.pause_run is None
             and self.suppress is None
             and not self.setbacks
+            and self.tried_before is None
         )
 
 
@@ -206,6 +209,8 @@ def settle(
     if outcome.kind is not OutcomeKind.ACCEPTED and policy.adaptive is not None:
         slowed = _newly_slowed(policy, usage, after, delivery.run_id)
     aftermath = _aftermath(flight, outcome, result, after, policy)
+    if result.event == "fail" and flight.attempt > 1 and policy.on_unknown == "resend":
+        aftermath = aftermath._replace(tried_before=delivery.id)
     if after.setbacks > max(usage.setbacks, SETBACKS_TOLD - 1):
         aftermath = aftermath._replace(
             setbacks=after.setbacks, reason=aftermath.reason or result.reason

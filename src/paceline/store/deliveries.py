@@ -40,6 +40,7 @@ from paceline.store.base import (
     tally_move,
 )
 from paceline.store.contacted import contacted
+from paceline.store.doubts import ENDED, IN_DOUBT, MAY_BE_IN_DOUBT, left_open
 from paceline.store.moves import known
 from paceline.store.new_deliveries import COLUMNS, COPY, INSERT, first_state, values_of
 from paceline.store.prepared import Prepared
@@ -124,8 +125,15 @@ class Deliveries(Subject):
         _ours(event)
         self._hold_lane_of(delivery_id)
         row = _LOCK.run(self._context, delivery_id=delivery_id).fetchone()
-        before, owner, run_id = rows.found(row, "delivery", delivery_id)
-        state = DELIVERY.table.get((DeliveryState(before), event))
+        before, owner, run_id, attempts = rows.found(row, "delivery", delivery_id)
+        source = DeliveryState(before)
+        state = DELIVERY.table.get((source, event))
+        if source in MAY_BE_IN_DOUBT:
+            doubt = bool(attempts) and self._in_doubt(delivery_id)
+            if doubt and state in ENDED:
+                state, reason = DELIVERY.next(source, "lose"), left_open(reason)
+            elif event == "lose" and not doubt:
+                return None
         if state is None:
             return None
         values = _changes(state, at, due_at, reason)
@@ -143,6 +151,16 @@ class Deliveries(Subject):
         tally_move(tally, owner or NOBODY, run_id, before, state.value)
         self._context.add_counts(tally)
         return state
+
+    def lose(self, delivery_id: int, at: Instant) -> bool:
+        """See the port."""
+        failed = self.get(delivery_id)
+        if failed.state is not DeliveryState.FAILED:
+            return False
+        return self.move(delivery_id, "lose", at=at, reason=left_open(failed.reason)) is not None
+
+    def _in_doubt(self, delivery_id: int) -> bool:
+        return _IN_DOUBT.run(self._context, delivery_id=delivery_id).fetchone() is not None
 
     def move_all(
         self,
@@ -163,7 +181,11 @@ class Deliveries(Subject):
         moved = 0
         # No event leads from one of its sources to another, so no row is moved twice.
         for source in DELIVERY.sources(event):
-            values = _changes(DELIVERY.next(source, event), at, None, reason)
+            state = DELIVERY.next(source, event)
+            if source is READY and state in ENDED:
+                lost = _changes(DELIVERY.next(source, "lose"), at, None, left_open(reason))
+                self._move_rows(run_id, source, lost, account_id, pooled, only=IN_DOUBT)
+            values = _changes(state, at, None, reason)
             moved += self._move_rows(run_id, source, values, account_id, pooled)
         return moved
 
@@ -333,9 +355,17 @@ _GROW = Prepared(
     )
 )
 _GET = Prepared(lambda _: _select().where(deliveries.c.id == bindparam("delivery_id")))
+_IN_DOUBT = Prepared(
+    lambda _: select(deliveries.c.id).where(deliveries.c.id == bindparam("delivery_id"), IN_DOUBT)
+)
 _LOCK = Prepared(
     lambda _: (
-        select(deliveries.c.state, deliveries.c.account_id, deliveries.c.run_id)
+        select(
+            deliveries.c.state,
+            deliveries.c.account_id,
+            deliveries.c.run_id,
+            deliveries.c.attempts,
+        )
         .where(deliveries.c.id == bindparam("delivery_id"))
         .with_for_update(key_share=True)
     )

@@ -178,6 +178,7 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
             hint=_way_out(name, restored.runs if restored is not None else ()),
         )
     for run in restored.runs if restored is not None else ():
+        _leave_doubts_to_a_person(tx, run.id, account)
         tx.deliveries.move_all(
             run.id,
             "cancel",
@@ -186,7 +187,6 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
             account_id=account.id,
             pooled=run.id in alone,
         )
-        _leave_doubts_to_a_person(tx, run.id, account)
     tx.accounts.update(account.id, removed_at=at)
     for run in restored.runs if restored is not None else ():
         end_if_done(tx, run.id, at)

@@ -108,7 +108,16 @@ class Deliveries(Protocol):
         parts_done: int | None = None,
         provider_id: str | None = None,
     ) -> DeliveryState | None:
-        """Apply an event where the state allows it; the new state, or None."""
+        """Apply an event where the state allows it; the new state, or None.
+
+        What would end unsent though an earlier try may have arrived becomes unknown instead, and is
+        held for a person: so it is with a message that was sent again while in doubt.
+        """
+        ...
+
+    def lose(self, delivery_id: int, at: Instant) -> bool:
+        """``failed → unknown`` where an earlier try than the one that failed may have arrived;
+        whether it was so."""
         ...
 
     def move_all(
@@ -123,7 +132,7 @@ class Deliveries(Protocol):
     ) -> int:
         """The same for every delivery of a run (on one account) in a state that allows it.
 
-        With ``pooled`` also those that are nobody's yet.
+        With ``pooled`` also those that are nobody's yet. How many came to that state.
         """
         ...
 
