@@ -228,6 +228,25 @@ def test_a_banned_account_uploads_nothing() -> None:
     assert answer.kind is OutcomeKind.BANNED
 
 
+def test_a_ban_that_begins_with_an_upload_ends_as_well() -> None:
+    """Found by the simulator: it began anew with every file that was to be uploaded, for ever."""
+    stage = Stage()
+
+    async def scene() -> list[Uploaded | Outcome]:
+        driver = await stage.open(ban_after=1, ban_for="1h")
+        await driver.send(message("k1"))
+        found = [await driver.upload(PICTURE, b"png")]
+        await stage.clock.sleep_until(START + 10 * MINUTE)
+        found.append(await driver.send(message("k2")))
+        await stage.clock.sleep_until(START + HOUR)
+        return [*found, await driver.upload(PICTURE, b"png")]
+
+    begins, goes_on, over = stage.play(scene)
+    assert isinstance(begins, Outcome) and isinstance(goes_on, Outcome)
+    assert (begins.retry_after_us, goes_on.retry_after_us) == (HOUR, 50 * MINUTE)
+    assert isinstance(over, Uploaded)
+
+
 def test_two_processes_know_of_each_other_s_sends(tmp_path: Path) -> None:
     one = Stage(FileEffects(tmp_path / "effects.jsonl"))
     other = Stage(FileEffects(tmp_path / "effects.jsonl"))

@@ -46,6 +46,11 @@ class Memory:
             self._note_send(effect)
         else:
             self._note_upload(effect)
+        # A ban begins with the first such answer after something was accepted, whatever was asked
+        # for; further ones only repeat it.
+        if effect.code == BAN_CODE and (self.banned_at is None or self.accepted_since_ban):
+            self.banned_at = effect.at
+            self.accepted_since_ban = 0
 
     def accepted_within_minute(self, now: Instant) -> list[Instant]:
         """The instants of the last minute's accepted sends, oldest first."""
@@ -69,11 +74,6 @@ class Memory:
             self._note_accepted(effect)
         if effect.accepted or effect.answer == OutcomeKind.UNKNOWN:
             self.touched[effect.key] = effect.at
-        # A ban begins with the first such answer after something was accepted; further ones only
-        # repeat it.
-        if effect.code == BAN_CODE and (self.banned_at is None or self.accepted_since_ban):
-            self.banned_at = effect.at
-            self.accepted_since_ban = 0
 
     def _note_accepted(self, effect: Effect) -> None:
         self.accepted += 1
