@@ -37,6 +37,7 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("signals", "heavy", 147, "an alert told by a clock that was behind, and told again"),
     ("any", "heavy", 21010, "a clock put right again while a lane was reading anew: a short gap"),
     ("any", "heavy", 21000, "a removed account's doubt that was to be sent again, cancelled"),
+    ("any", "heavy", 40121, "a lane given up as lost that was still its process's: run by nobody"),
 ]
 
 

@@ -197,7 +197,8 @@ class Supervisor(Station):
         try:
             hearing = self._hear(driver, account)
             try:
-                await lane.run()
+                if await lane.run() == "lost":
+                    self._taking.doubt(account.id)
             finally:
                 running.over = True
                 if driver.is_open:

@@ -1,4 +1,4 @@
-"""Taking lanes, and letting go of those that are ours by mistake.
+"""Taking lanes, and letting go of those that are ours without anybody running them.
 
 Which lanes are due, and what becomes of one that was taken, is the supervisor's affair.
 """
@@ -83,9 +83,16 @@ class Taking:
             self._lease.extend(asked)
         return taken
 
+    def doubt(self, account_id: int) -> None:
+        """A lane has ended here as if it were another's. It may be ours all the same: a lease can
+        run out, and be renewed, without anybody having taken anything."""
+        self._unsure.add(account_id)
+
     async def make_sure(self, running: Collection[int]) -> None:
-        """Let go of whatever we may have taken without hearing of it."""
-        await self.let_go(sorted(self._unsure), running)
+        """Let go of whatever may be ours though nobody runs it."""
+        unsure = sorted(self._unsure)
+        for start in range(0, len(unsure), TAKE_AT_ONCE):
+            await self.let_go(unsure[start : start + TAKE_AT_ONCE], running)
 
     async def let_go(self, account_ids: list[int], running: Collection[int]) -> None:
         """Free lanes that are ours but that nobody runs here; then they are taken like others."""
