@@ -23,9 +23,9 @@ from paceline.core.outcome import accepted
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import LARGEST_PAGE
 from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Account, Delivery, Intent, LaneUnit, Lease, Settlement, Store
+from paceline.engine.run_queue import LARGEST_PAGE
 
 
 @dataclass(slots=True)

@@ -21,9 +21,9 @@ from bench import scenes
 from bench.places import KINDS, Places, settle_down
 from bench.report import Ratio, Report, Row
 from paceline.core.instants import SECOND
-from paceline.engine.agenda import PAGE
 from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Account, Store
+from paceline.engine.run_queue import PAGE
 from paceline.store.base import Context
 from paceline.store.tx import Transaction
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
-from paceline.engine.agenda import RunQueue
-from paceline.engine.memory import policy_of
-from paceline.engine.ports import Journal
+from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
+from paceline.core.model import Ask, Wait
+from paceline.engine.chooser import Chooser
+from paceline.engine.memory import policy_from, policy_of
+from paceline.engine.pages import Page
+from paceline.engine.ports import Delivery, Journal, Run
+from paceline.engine.run_queue import RunQueue
 from tests.engine.world import World
 
 
@@ -92,5 +96,69 @@ def test_who_was_written_to_meanwhile_is_asked_for_anew(world: World) -> None:
         assert not before.contacted
         assert await queue.contacted_anew(delivery, now)
         assert queue.ask(delivery, content).contacted == (now,)
+
+    world.play(script)
+
+
+NOW: Instant = 1_000 * HOUR
+
+
+@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("next_due_at", [None, NOW - 1, NOW, NOW + 5])
+@pytest.mark.parametrize("expected", [[], [NOW], [NOW + 3], [NOW + 9]])
+@pytest.mark.parametrize("put_off", [None, NOW, NOW + 4])
+@pytest.mark.parametrize("elsewhere", [0, 1])
+@pytest.mark.parametrize("paced", [False, True])
+def test_whoever_is_let_sleep_has_nothing_to_be_seen_to(
+    page: int,
+    next_due_at: Instant | None,
+    expected: list[Instant],
+    put_off: Instant | None,
+    elsewhere: int,
+    paced: bool,
+) -> None:
+    """And is woken when whoever looked would have said so."""
+    run = cast("Run", SimpleNamespace(id=1, pooled=False, window=None))
+    queue = RunQueue(run, 1, policy_from({}), None)
+    rows = [cast("Delivery", SimpleNamespace(due_at=NOW - 2, target="a"))] * page
+    queue.take(Page(rows, next_due_at, {}, NOW, paced))
+    queue.usual = Ask()
+    for due_at in expected:
+        queue.expect(due_at)
+    if put_off is not None and not page:
+        queue._put_off = Wait(put_off, "hours", "shut")
+    until_at = queue.asleep_until(NOW, elsewhere)
+    idle = not queue.must_read(NOW, elsewhere) and queue.first is None
+    if until_at is not None:
+        assert idle and queue.waits_for(NOW) is None and queue.paced_at is None
+        assert until_at == queue.next_due_at
+    else:
+        assert not idle or paced or queue._put_off or next_due_at is None
+
+
+def test_runs_that_wait_for_their_day_are_not_gone_through_for_every_message(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: dict[str, int] = {}
+    serve = Chooser._serve
+
+    async def counted(self: Chooser, queue: RunQueue, *more: Any, **named: Any) -> Any:
+        served[queue.run.campaign] = served.get(queue.run.campaign, 0) + 1
+        return await serve(self, queue, *more, **named)
+
+    monkeypatch.setattr(Chooser, "_serve", counted)
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"})
+        tomorrow = world.clock.now() + DAY
+        for number in range(5):
+            world.campaign(2, name=f"later-{number}", start_at=tomorrow)
+        world.campaign(20)
+        process = world.process()
+        await world.until(lambda: len(world.sends()) == 20)
+        assert served["spring"] >= 20
+        assert all(count <= 1 for name, count in served.items() if name != "spring"), served
+        await world.until(lambda: len(world.sends()) == 30, within_us=2 * DAY, every_us=MINUTE)
+        await process.stop()
 
     world.play(script)

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Content, Part, Wait
-from paceline.engine import agenda, arrival, launching, planning, queries
+from paceline.engine import arrival, launching, planning, queries, run_queue
 from paceline.engine.arrival import Eta
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.commands import signals
@@ -126,7 +126,7 @@ def test_many_strangers_are_looked_at_once_and_not_with_every_message(
         return found
 
     monkeypatch.setattr(PathReads, "acquainted", noted)
-    monkeypatch.setattr(agenda, "STRETCH", 50)
+    monkeypatch.setattr(run_queue, "STRETCH", 50)
 
     async def script(world: World) -> None:
         known = tuple(f"old-{number}" for number in range(20))
@@ -176,15 +176,15 @@ def test_a_hold_that_begins_while_a_stranger_is_next(calm: None, world: World) -
 def test_a_stranger_that_was_read_just_before_the_hold_stays_where_it_is(
     calm: None, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, unaware = agenda.RunQueue.read, ["once"]
+    read, unaware = run_queue.RunQueue.read, ["once"]
 
     async def a_moment_before(
-        self: agenda.RunQueue, now: int, nobody_new: Wait | None = None, elsewhere: int = 0
+        self: run_queue.RunQueue, now: int, nobody_new: Wait | None = None, elsewhere: int = 0
     ) -> None:
         early = self.run.campaign == "spring" and nobody_new is not None and unaware
         await read(self, now, None if early and unaware.pop() else nobody_new, elsewhere)
 
-    monkeypatch.setattr(agenda.RunQueue, "read", a_moment_before)
+    monkeypatch.setattr(run_queue.RunQueue, "read", a_moment_before)
 
     async def script(world: World) -> None:
         process = await held(world, {"ann": ("old-1", "old-2")})

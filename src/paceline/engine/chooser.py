@@ -21,7 +21,7 @@ from paceline.core.pacer import HORIZON, PACE_GATES
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.core.stubborn import elsewhere
 from paceline.engine import lane_writes, recovery
-from paceline.engine.agenda import RunQueue, reserving
+from paceline.engine.agenda import reserving
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import LaneFailed
 from paceline.engine.drivers import LazyDriver
@@ -31,6 +31,7 @@ from paceline.engine.pacing import HeadStart
 from paceline.engine.pooling import bring_forward
 from paceline.engine.ports import Account, Delivery, Lease, Tx, Work
 from paceline.engine.putting_off import used_up
+from paceline.engine.run_queue import RunQueue
 from paceline.engine.sender import Sender
 from paceline.engine.settling import Flight
 from paceline.engine.shut_out import ShutOut
@@ -89,9 +90,9 @@ class Chooser:
             return None
         if now < self._not_before_at:
             return self._not_before_at
-        wake_at: Instant | None = None
+        queues, wake_at = self._memory.agenda.awake(now, elsewhere(self._memory.usage.holds))
         in_turn = True
-        for queue in self._memory.agenda.in_turn(now):
+        for queue in queues:
             try:
                 verdict = await self._serve(queue, now, in_turn=in_turn)
             except (PacelineError, LaneFailed):

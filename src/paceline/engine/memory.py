@@ -25,7 +25,7 @@ from paceline.core.policy import Policy
 from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda, RunQueue
+from paceline.engine.agenda import Agenda
 from paceline.engine.pages import Page
 from paceline.engine.pooling import Claims
 from paceline.engine.ports import (
@@ -38,6 +38,7 @@ from paceline.engine.ports import (
     Restored,
     Tx,
 )
+from paceline.engine.run_queue import RunQueue
 from paceline.engine.settling import Flight, Settled, settle
 from paceline.engine.turns import begun_on
 

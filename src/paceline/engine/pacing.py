@@ -6,11 +6,11 @@ from __future__ import annotations
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Wait
 from paceline.core.pacer import PACE_GATES
-from paceline.engine.agenda import RunQueue
 from paceline.engine.context import LaneContext
 from paceline.engine.crowd import Place
 from paceline.engine.memory import LaneMemory
 from paceline.engine.putting_off import plain
+from paceline.engine.run_queue import RunQueue
 
 
 class HeadStart:

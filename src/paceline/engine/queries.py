@@ -15,7 +15,7 @@ from paceline.core.pacer import GateView, Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.usage import Usage
-from paceline.engine.agenda import Agenda, RunQueue
+from paceline.engine.agenda import Agenda
 from paceline.engine.arrival import Eta, eta
 from paceline.engine.away import Away, away_of, unserved
 from paceline.engine.bidding import FollowUps, follow_ups_of
@@ -26,6 +26,7 @@ from paceline.engine.pages import contacted
 from paceline.engine.ports import Account, Campaign, Delivery, Event, LaneRow, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.reminder_view import behind, waits_for
+from paceline.engine.run_queue import RunQueue
 from paceline.engine.stopping import GO_ON, Stop, stopped
 from paceline.engine.turns import is_served
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import Wait
-from paceline.engine.agenda import RunQueue
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
@@ -16,6 +15,7 @@ from paceline.engine.pool_putting_off import put_off_pools
 from paceline.engine.pooling import LOOK_AGAIN_US
 from paceline.engine.ports import Lease
 from paceline.engine.putting_off import by_calendar, put_off
+from paceline.engine.run_queue import RunQueue
 from paceline.engine.sender import Sender
 
 BUSY_US = 10 * SECOND

@@ -24,11 +24,11 @@ from paceline.core.outcome import OutcomeKind
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
 from paceline.core.states import RunState
-from paceline.engine.agenda import RunQueue
 from paceline.engine.memory import Snapshot, acquainted, policy_of, take_snapshot
 from paceline.engine.pages import contacted
 from paceline.engine.ports import Account, LedgerRow, Run, Tx
 from paceline.engine.ports.history import IMPORTED
+from paceline.engine.run_queue import RunQueue
 
 CLOCK_SKEW_US = 15 * SECOND
 """Processes' clocks may differ; an old owner's intent is only damning well after the takeover."""
