@@ -26,6 +26,10 @@ class Preset:
 
 _WHATSAPP = {"concurrency": 3, "part_gap": "200ms..500ms"}
 
+LETTER = "5m"
+"""How long a letter's answer may take. Servers look through a letter before they say that they have
+it, and may take ten minutes (RFC 5321, 4.5.3.2.6); whoever hangs up before leaves it in doubt."""
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "whatsapp-established": Preset(
@@ -57,6 +61,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "spacing": "5m..20m",
                 "min_gap": "6m",
                 "daily": {"email": 20},
+                "timeout": LETTER,
             },
         ),
         "linkedin": Preset(
@@ -68,17 +73,19 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         ),
         "gmail": Preset(
             "A Google Workspace mailbox: 60 a minute, 2000 a day",
-            {"rate": "60/min", "zone": "UTC", "daily": {"email": 2000}},
+            {"rate": "60/min", "zone": "UTC", "daily": {"email": 2000}, "timeout": LETTER},
         ),
         "gmail-free": Preset(
             "A free Gmail mailbox: 60 a minute, 500 a day",
-            {"rate": "60/min", "zone": "UTC", "daily": {"email": 500}},
+            {"rate": "60/min", "zone": "UTC", "daily": {"email": 500}, "timeout": LETTER},
         ),
         "gmail-legacy-quota": Preset(
             "A Gmail project under the old quota: 2.5 a second, 2000 a day",
-            {"rate": "2.5/s", "zone": "UTC", "daily": {"email": 2000}},
+            {"rate": "2.5/s", "zone": "UTC", "daily": {"email": 2000}, "timeout": LETTER},
         ),
-        "smtp": Preset("Any SMTP server: 5 a second", {"rate": "5/s", "zone": "UTC"}),
+        "smtp": Preset(
+            "Any SMTP server: 5 a second", {"rate": "5/s", "zone": "UTC", "timeout": LETTER}
+        ),
     }
 )
 
