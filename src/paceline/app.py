@@ -256,6 +256,7 @@ async def serve(
     """
     from paceline.api.hooks import Hooks
     from paceline.api.metrics import PrometheusObserver
+    from paceline.api.prefix import BehindPath
     from paceline.api.server import HttpServer, listen, make_api
     from paceline.api.unsubscribe import add_unsubscribing
     from paceline.engine.confirming import words_of
@@ -297,7 +298,7 @@ async def serve(
         words = words_of(settings.opt_out, app.providers)
         add_unsubscribing(api, UnsubscribeDesk(journal, app.clock, links, words.after_link))
         desk = ReportDesk(journal, app.clock, app.providers, words)
-        http = HttpServer(Hooks(api, desk), bound)
+        http = HttpServer(BehindPath(Hooks(api, desk), settings.base_url), bound)
         watcher = Watcher(journal, app.clock, app.providers, words=words)
         answerers = await _answerers(app, journal, observer.talk)
         tellers: list[Looker] = [teller, watcher, *answerers, *_couriers(app, journal)]
