@@ -3,10 +3,11 @@
 from paceline.core.instants import DAY, HOUR, MINUTE
 from paceline.core.model import Part
 from paceline.core.states import DeliveryState
-from paceline.engine.commands import campaigns
+from paceline.engine.commands import campaigns, control
 from paceline.engine.ports import LedgerRow
 from tests.engine.scenes import (
     TWO_PARTS,
+    change,
     delivery,
     finish,
     ledger,
@@ -178,6 +179,45 @@ def test_a_second_try_that_is_refused_says_nothing_of_the_first(world: World) ->
 
     world.play(script)
     assert world.counts_at_end == {"sent": 1, "unknown": 1}
+
+
+def test_a_second_try_that_is_refused_after_the_policy_has_changed(world: World) -> None:
+    """What may have arrived does not depend on what is to be done about it from now on."""
+
+    async def script(world: World) -> None:
+        policy = {"on_unknown": "resend", "rate": "1/m"}
+        fates = {"timeout_at": [1], "reject_at": [2]}
+        world.account(policy=policy, timeout_latency="2s", finds=False, **fates)
+        world.campaign(targets=to("somebody"))
+        process = world.process()
+        await until(world, lambda: delivery(world, "somebody").reason.startswith("sent again"))
+        change(world, overrides={"on_unknown": "hold"})
+        await finish(world, process=process)
+        assert delivery(world, "somebody").reason.endswith(OPEN)
+
+    world.play(script)
+    assert world.counts_at_end == {"unknown": 1}
+
+
+def test_one_of_a_pool_that_was_called_off_in_doubt_can_be_resolved(world: World) -> None:
+    async def script(world: World) -> None:
+        policy = {"on_unknown": "resend", "rate": "1/h"}
+        for name in ("ann", "bob"):
+            world.account(name, policy=policy, timeout_latency="2s", finds=False)
+        world.campaign(targets=to("timeout"), on=("ann", "bob"), assignment="pooled")
+        process = world.process()
+        await until(world, lambda: delivery(world, "timeout").reason.startswith("sent again"))
+        ann = delivery(world, "timeout").account_id == world.account_now("ann").id
+        say(world, "pause account", "ann" if ann else "bob")
+        say(world, "cancel campaign")
+        found = delivery(world, "timeout")
+        assert (found.state, found.due_at) == ("unknown", None)
+        await process.stop()
+        now = world.clock.now()
+        world.write(lambda tx: control.resolve_unknown(tx, found.id, "failed", now))
+
+    world.play(script)
+    assert world.counts_at_end == {"failed": 1}
 
 
 def test_a_doubt_is_looked_into_while_a_cap_holds_the_lane(world: World) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from paceline.core.outcome import accepted, transient, unknown
+from paceline.core.outcome import OutcomeKind, accepted, transient, unknown
 from paceline.core.states import DELIVERY, DeliveryState
 from paceline.engine.ports import Intent, LaneUnit, NewDelivery, Settlement, Tx
 from tests.store.scene import T0, Lane, Scene, intent, settlement, unit
@@ -24,7 +24,10 @@ OUTCOMES = [
 def _settlement(rng: random.Random, delivery_id: int, run_id: int, attempt: int) -> Settlement:
     state, outcome = rng.choice(OUTCOMES)
     due_at = T0 if state is D.READY else None
-    return settlement(delivery_id, run_id, state, outcome, attempt=attempt, due_at=due_at)
+    done = int(outcome.kind is OutcomeKind.ACCEPTED)
+    return settlement(
+        delivery_id, run_id, state, outcome, attempt=attempt, due_at=due_at, parts_done=done
+    )
 
 
 def _unit(rng: random.Random, tx: Tx, lanes: list[Lane], run_id: int) -> LaneUnit:
@@ -58,6 +61,10 @@ def _step(rng: random.Random, tx: Tx, lanes: list[Lane], run_id: int) -> None:
         tx.path.apply([_unit(rng, tx, lanes, run_id) for _ in range(rng.randint(1, 4))])
     elif choice < 0.75:
         tx.deliveries.move(rng.choice(page).id, rng.choice(EVENTS), at=T0)
+        doubts = [row for row in page if row.state is D.UNKNOWN]
+        for row in rng.sample(doubts, min(len(doubts), 2)):
+            tx.deliveries.move(row.id, "retry", at=T0)
+            tx.deliveries.move(row.id, rng.choice(["cancel", "skip", "fail", "lose"]), at=T0)
     elif choice < 0.85:
         account_id = rng.choice([None, rng.choice(lanes).account_id])
         event = rng.choice(["cancel", "skip", "fail", "retry"])

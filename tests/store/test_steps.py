@@ -362,3 +362,25 @@ def _plan(some: Any, statement: TextClause) -> str:
     values = {name: bound.value for name, bound in statement._bindparams.items()}
     found = some._connection.execute(text(f"{explain} {statement.text}"), values)
     return "\n".join(str(row[-1]) for row in found)
+
+
+def test_a_step_that_may_have_arrived_is_not_called_skipped(scene: Scene) -> None:
+    """It was lost and is to be sent again, when the one before it comes back."""
+    lane, run_id, rows = _two_people(scene)
+    _sent(scene, lane, run_id, rows["anna-1"])
+    _advance(scene, run_id)
+    number = rows["anna-2"]
+    assert scene.intend(lane, intent(number, run_id)).intended
+    loss = Outcome(OutcomeKind.UNKNOWN, "no answer")
+    scene.settle(
+        lane, settlement(number, run_id, DeliveryState.UNKNOWN, loss, parts_done=0, due_at=T0)
+    )
+    with scene.store.write() as tx:
+        tx.deliveries.move(number, "retry", at=T0 + 5)
+        tx.deliveries.move(rows["anna-1"], "bounce", at=T0 + 9)
+    _advance(scene, run_id)
+    after = scene.get(number)
+    assert (after.state, after.due_at) == (DeliveryState.UNKNOWN, None)
+    assert after.reason.endswith("bounced; an earlier try may have arrived, held for a person")
+    assert scene.state(rows["anna-3"]) is DeliveryState.PLANNED, "as long as nobody knows"
+    _sound(scene)

@@ -20,8 +20,7 @@ def call_off(tx: Tx, waiting: Sequence[Delivery], at: Instant, reason: str = REA
         tx.lanes.touch(account_id, at)
     # Behind the lanes: what has set out since it was read is on its way, and stays so.
     left = [row for row in waiting if tx.deliveries.get(row.id).state in WAITS]
-    for row in left:
-        tx.deliveries.move(row.id, "cancel", at=at, reason=reason)
+    states = [tx.deliveries.move(row.id, "cancel", at=at, reason=reason) for row in left]
     for run_id in sorted({row.run_id for row in left}):
         end_if_done(tx, run_id, at)
-    return len(left)
+    return states.count(DeliveryState.CANCELLED)

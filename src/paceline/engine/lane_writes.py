@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from paceline.core.errors import LeaseLost
 from paceline.core.instants import Instant
+from paceline.core.outcome import OutcomeKind
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import alerts, events
 from paceline.engine.bouncing import look_at_bounces
@@ -40,6 +41,7 @@ __all__ = [
     "end_runs",
     "held",
     "hold",
+    "is_news",
     "put_off",
     "reopen",
     "start_run",
@@ -83,11 +85,13 @@ def held(lease: Lease, work: Work[T]) -> Work[T]:
 def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
     """Outcomes came in after the lane had a new owner, who took them for lost: wake it up.
 
-    Where a part was accepted and others follow, the doubt is over and the next part may go.
+    Where a part was accepted and others follow, the doubt is over and the next part may go. What
+    was to be sent again while in doubt, and was accepted at last, is not sent again.
     """
     tx.lanes.touch(account_id, now)
     account = tx.accounts.get(account_id)
     for settlement in late:
+        _take_as_accepted(tx, settlement, now)
         delivery = tx.deliveries.get(settlement.delivery_id)
         going_on = settlement.state is DeliveryState.SENDING
         in_doubt = delivery.state is DeliveryState.UNKNOWN
@@ -98,6 +102,27 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
             end_if_done(tx, delivery.run_id, now)
         else:
             reopen_for(tx, delivery.id, now)
+
+
+def is_news(settlement: Settlement, *, moved: bool) -> bool:
+    """Whether an answer that came late may change anything for whoever has the lane now."""
+    return moved or settlement.outcome.kind is OutcomeKind.ACCEPTED
+
+
+def _take_as_accepted(tx: Tx, settlement: Settlement, now: Instant) -> None:
+    """Of a delivery that waits to be sent again an earlier try was accepted."""
+    delivery = tx.deliveries.get(settlement.delivery_id)
+    waits = delivery.state is DeliveryState.READY and delivery.parts_done == settlement.part
+    accepted = settlement.outcome.kind is OutcomeKind.ACCEPTED
+    if not (waits and accepted) or tx.deliveries.move(delivery.id, "lose", at=now) is None:
+        return
+    done = settlement.part + 1
+    if settlement.state is DeliveryState.SENT:
+        name = settlement.outcome.provider_id
+        tx.deliveries.move(delivery.id, "accept", at=now, parts_done=done, provider_id=name)
+    else:
+        reason = f"going on after a late answer to part {done}"
+        tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason, parts_done=done)
 
 
 def cancel_if_gone(tx: Tx, account: Account, delivery_id: int, now: Instant) -> bool:
@@ -119,8 +144,10 @@ def with_aftermath(
 ) -> LaneResult:
     """Settle, and suspend, pause or suppress in the same transaction."""
     tx.settings.fence()
-    fresh = [after for settlement, after in aftermaths if not _is_written(tx, settlement)]
+    unwritten = [one for one in aftermaths if not _is_written(tx, one[0])]
     (result,) = tx.path.apply([unit])
+    _leave_open(tx, unit, result, unwritten, now)
+    fresh = [aftermath for _, aftermath in unwritten]
     moved = [_carry_out(tx, aftermath, account, now) for aftermath in fresh]
     if any(aftermath.suppress is not None for aftermath in fresh):
         # The lane knows of those that came back at once; others may have come back since.
@@ -130,6 +157,22 @@ def with_aftermath(
     for aftermath, changed in zip(fresh, moved, strict=True):
         _alert(tx, aftermath, changed, account, now)
     return result
+
+
+def _leave_open(
+    tx: Tx,
+    unit: LaneUnit,
+    result: LaneResult,
+    fresh: list[tuple[Settlement, Aftermath]],
+    now: Instant,
+) -> None:
+    """What has failed just now, and of which an earlier try may have arrived, is held. An answer
+    that comes late changes nothing of what a person has decided meanwhile."""
+    settled = zip(unit.settlements, result.settled, strict=True)
+    moved = [settlement for settlement, has_moved in settled if has_moved]
+    for settlement, aftermath in fresh:
+        if aftermath.tried_before is not None and settlement in moved:
+            tx.deliveries.lose(aftermath.tried_before, now)
 
 
 def _is_written(tx: Tx, settlement: Settlement) -> bool:
@@ -153,8 +196,6 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
         # Whoever was erased while the answer was awaited must not come back by it.
         address = known_as(tx, aftermath.suppress)
         tx.suppressions.add(address, aftermath.reason, "bounce", now)
-    if aftermath.tried_before is not None:
-        tx.deliveries.lose(aftermath.tried_before, now)
     state = paused = None
     event, run_id = aftermath.account_event, aftermath.pause_run
     if run_id is not None and tx.runs.get(run_id).kind == "direct":

@@ -136,7 +136,8 @@ class Outbox:
         for entry in batch:
             self._report(entry)
         if not result.held:
-            late = [s for s, moved in zip(unit.settlements, result.settled, strict=True) if moved]
+            answers = zip(unit.settlements, result.settled, strict=True)
+            late = [one for one, moved in answers if lane_writes.is_news(one, moved=moved)]
             await self._tell_owner(late)
             raise LeaseLost("another process owns this lane now")
 

@@ -18,10 +18,11 @@ from paceline.core import usage as usages
 from paceline.core.instants import SECOND, Instant
 from paceline.core.model import RETRIES, Part
 from paceline.core.outcome import Outcome
-from paceline.core.retry import after_retries, most_resends, next_ask_at
+from paceline.core.retry import most_resends, next_ask_at
 from paceline.core.states import DeliveryState, RunState
 from paceline.core.template import render_part
 from paceline.engine.context import LaneContext
+from paceline.engine.doubts import record_absence, record_presence
 from paceline.engine.drivers import CLEAN_UP_US
 from paceline.engine.lane_writes import hold, is_ours
 from paceline.engine.late import ASK_AGAIN_US, HOLD_US, NOT_ENDED, not_ended, waited_for
@@ -199,10 +200,10 @@ async def resolve(
     bound = log.bind(account=memory.account.name, run=delivery.run_id, delivery=delivery.id)
     if found.finding == "present":
         bound.info("found at the provider")
-        return await doubt.present(intent, found, whole=_is_whole(memory, delivery))
+        return await doubt.present(found, whole=_is_whole(memory, delivery))
     if found.finding == "absent" and capabilities.proves_absence and certain:
         bound.info("proved absent", sent_again=again)
-        return await doubt.absent(intent, again=again)
+        return await doubt.absent(again=again)
     ask_at = next_ask_at(lost.at, now) if capabilities.finds else None
     if living:
         ask_at = min(now + ASK_AGAIN_US, ask_at or now + ASK_AGAIN_US)
@@ -261,19 +262,17 @@ class _Doubt:
         self._lease = lease
         self._delivery = delivery
 
-    async def present(self, intent: LedgerRow, found: Found, *, whole: bool) -> Resolution:
+    async def present(self, found: Found, *, whole: bool) -> Resolution:
         now, delivery = self._context.clock.now(), self._delivery
         return await self._end(
-            lambda tx: record_presence(
-                tx, delivery, intent, found.provider_id, whole=whole, now=now
-            ),
+            lambda tx: record_presence(tx, delivery, found.provider_id, whole=whole, now=now),
             Resolution(None if whole else now),
         )
 
-    async def absent(self, intent: LedgerRow, *, again: bool) -> Resolution:
+    async def absent(self, *, again: bool) -> Resolution:
         now, delivery = self._context.clock.now(), self._delivery
         return await self._end(
-            lambda tx: record_absence(tx, delivery, intent, now, again=again),
+            lambda tx: record_absence(tx, delivery, now, again=again),
             Resolution(now if again else None, slot_returned=True),
         )
 
@@ -320,77 +319,3 @@ class _Doubt:
         if await self._context.journal.write(guarded):
             return resolution
         return Resolution(self._context.clock.now())  # somebody was faster: look again
-
-
-def record_presence(
-    tx: Tx,
-    delivery: Delivery,
-    intent: LedgerRow,
-    provider_id: str | None,
-    *,
-    whole: bool,
-    now: Instant,
-) -> None:
-    """The message is with the provider: count it as sent, or go on with its next part."""
-    tx.ledger.append(resolution_row(intent, "accepted", 0, provider_id, now))
-    if whole:
-        tx.deliveries.move(
-            delivery.id,
-            "accept",
-            at=now,
-            parts_done=delivery.parts_done + 1,
-            provider_id=provider_id,
-        )
-    else:
-        tx.deliveries.move(
-            delivery.id,
-            "retry",
-            at=now,
-            due_at=now,
-            reason="going on after a found part",
-            parts_done=delivery.parts_done + 1,
-        )
-
-
-def record_absence(
-    tx: Tx, delivery: Delivery, intent: LedgerRow, now: Instant, *, again: bool = True
-) -> None:
-    """The provider never had it: the slot comes back, and the delivery is sent again or given up.
-
-    Sending again counts as a retry: a provider that loses every message must not be tried for ever.
-    """
-    tx.ledger.append(resolution_row(intent, "absent", -1, None, now))
-    if not again:
-        reason = f"never reached the provider ({after_retries(delivery.retries)})"
-        tx.deliveries.move(delivery.id, "fail", at=now, reason=reason)
-        return
-    tx.deliveries.move(
-        delivery.id,
-        "retry",
-        at=now,
-        due_at=now,
-        reason="proved absent",
-        retries=delivery.retries + 1,
-    )
-
-
-def resolution_row(
-    intent: LedgerRow, outcome: str, slots: int, provider_id: str | None, now: Instant
-) -> LedgerRow:
-    return LedgerRow(
-        delivery_id=intent.delivery_id,
-        part=intent.part,
-        attempt=intent.attempt,
-        kind="resolution",
-        account_id=intent.account_id,
-        run_id=intent.run_id,
-        action=intent.action,
-        at=now,
-        intent_at=intent.intent_at,
-        started_at=None,
-        slots=slots,
-        policy_id=intent.policy_id,
-        generation=intent.generation,
-        outcome=outcome,
-        provider_id=provider_id,
-    )

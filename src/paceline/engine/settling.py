@@ -209,7 +209,7 @@ def settle(
     if outcome.kind is not OutcomeKind.ACCEPTED and policy.adaptive is not None:
         slowed = _newly_slowed(policy, usage, after, delivery.run_id)
     aftermath = _aftermath(flight, outcome, result, after, policy)
-    if result.event == "fail" and flight.attempt > 1 and policy.on_unknown == "resend":
+    if result.event == "fail" and flight.attempt > 1:
         aftermath = aftermath._replace(tried_before=delivery.id)
     if after.setbacks > max(usage.setbacks, SETBACKS_TOLD - 1):
         aftermath = aftermath._replace(

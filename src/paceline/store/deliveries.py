@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Select,
+    TextClause,
     and_,
     bindparam,
     case,
@@ -40,7 +41,7 @@ from paceline.store.base import (
     tally_move,
 )
 from paceline.store.contacted import contacted
-from paceline.store.doubts import ENDED, IN_DOUBT, MAY_BE_IN_DOUBT, left_open
+from paceline.store.doubts import ENDED, IN_DOUBT, IS_IN_DOUBT, MAY_BE_IN_DOUBT, left_open
 from paceline.store.moves import known
 from paceline.store.new_deliveries import COLUMNS, COPY, INSERT, first_state, values_of
 from paceline.store.prepared import Prepared
@@ -160,7 +161,7 @@ class Deliveries(Subject):
         return self.move(delivery_id, "lose", at=at, reason=left_open(failed.reason)) is not None
 
     def _in_doubt(self, delivery_id: int) -> bool:
-        return _IN_DOUBT.run(self._context, delivery_id=delivery_id).fetchone() is not None
+        return IS_IN_DOUBT.run(self._context, delivery_id=delivery_id).fetchone() is not None
 
     def move_all(
         self,
@@ -184,7 +185,8 @@ class Deliveries(Subject):
             state = DELIVERY.next(source, event)
             if source is READY and state in ENDED:
                 lost = _changes(DELIVERY.next(source, "lose"), at, None, left_open(reason))
-                self._move_rows(run_id, source, lost, account_id, pooled, only=IN_DOUBT)
+                self._context.by_key()
+                self._move_rows(run_id, source, lost, account_id, pooled, only=text(IN_DOUBT))
             values = _changes(state, at, None, reason)
             moved += self._move_rows(run_id, source, values, account_id, pooled)
         return moved
@@ -196,7 +198,7 @@ class Deliveries(Subject):
         values: dict[str, Any],
         account_id: int | None,
         pooled: bool = False,
-        only: ColumnElement[bool] | None = None,
+        only: ColumnElement[bool] | TextClause | None = None,
     ) -> int:
         statement = update(deliveries).where(
             deliveries.c.run_id == run_id, deliveries.c.state == rows.spelled(source)
@@ -355,9 +357,6 @@ _GROW = Prepared(
     )
 )
 _GET = Prepared(lambda _: _select().where(deliveries.c.id == bindparam("delivery_id")))
-_IN_DOUBT = Prepared(
-    lambda _: select(deliveries.c.id).where(deliveries.c.id == bindparam("delivery_id"), IN_DOUBT)
-)
 _LOCK = Prepared(
     lambda _: (
         select(

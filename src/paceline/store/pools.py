@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, text, update
 
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.pools import NOBODY
 from paceline.store.base import Subject, Tally, chunks
+from paceline.store.doubts import IN_DOUBT
 from paceline.store.schema import deliveries, run_accounts
 
 CHUNK = 500
@@ -84,6 +85,8 @@ class Pools(Subject):
                 # Whoever has seen the beginning of a message, or an earlier one, knows the sender.
                 deliveries.c.parts_done == 0,
                 deliveries.c.step == 1,
+                # What may have arrived from here is this account's, whatever becomes of it.
+                text(f"NOT ({IN_DOUBT})"),
             )
             .values(account_id=None)
             .returning(deliveries.c.run_id)

@@ -19,6 +19,7 @@ from paceline.core.states import RunState
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.ports.steps import Advanced
 from paceline.store.base import Subject, Tally, array, dump, tally_move
+from paceline.store.doubts import IN_DOUBT, LEFT_OPEN
 from paceline.store.prepared import Prepared
 from paceline.store.rows import spelled
 from paceline.store.schema import AWAITED, FOLLOWING, counters, deliveries, run_accounts, runs
@@ -88,6 +89,15 @@ FROM deliveries AS p
 WHERE {_THEIRS} AND deliveries.state = :source AND p.state IN ({_UNSENT})
 RETURNING deliveries.account_id
 """
+# Unless it was sent already, as far as anybody knows, and waited to be sent again.
+_LOSE = f"""
+UPDATE deliveries SET state = 'unknown', due_at = NULL, moved_at = :at,
+    reason = 'step ' || (deliveries.step - 1) || ' was not delivered: it is ' || p.state
+        || '{LEFT_OPEN}'
+FROM deliveries AS p
+WHERE {_THEIRS} AND deliveries.state = 'ready' AND p.state IN ({_UNSENT}) AND {IN_DOUBT}
+RETURNING deliveries.account_id
+"""
 # What was skipped for the sake of a message that is tried again waits for it anew.
 _REVIVE = text("""
 UPDATE deliveries SET state = 'planned', moved_at = :at, reason = ''
@@ -118,6 +128,7 @@ _TOLD = {
         ("tell", _TELL),
         ("release", _RELEASE),
         ("call off", _CALL_OFF),
+        ("lose", _LOSE),
         ("skip", _SKIP),
     )
 }
@@ -177,6 +188,8 @@ class Steps(Subject):
                 _add(tally, (before, run_id, "planned"), -count)
                 _add(tally, (owner, run_id, "ready"), count)
         skipped = called_off.total()
+        for owner, count in self._told("lose", values).items():
+            tally_move(tally, owner, run_id, "ready", "unknown", count)
         # What is ready is called off, too, by a bounce that came after its release.
         for source in ("planned", "ready"):
             owners = self._told("skip", {**values, "source": source})

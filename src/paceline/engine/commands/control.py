@@ -8,9 +8,9 @@ from paceline.core.errors import ConflictError, InputError
 from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
+from paceline.engine.doubts import record_absence, record_presence
 from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.ports import Delivery, Tx
-from paceline.engine.recovery import record_absence, record_presence
 from paceline.engine.runs import end_if_done, reopen_for
 from paceline.engine.stopping import STOPPED_AT
 
@@ -39,8 +39,10 @@ def go_on(tx: Tx, at: Instant) -> None:
 
 def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) -> Delivery:
     """A person knows what became of a message; the ledger is told, and limits follow."""
-    account_id = tx.deliveries.get(delivery_id).account_id
-    if account_id is None:
+    tries = [row for row in tx.ledger.of_delivery(delivery_id) if row.kind == "intent"]
+    # One out of a pool may be nobody's any more, though somebody has tried it.
+    account_id = tx.deliveries.get(delivery_id).account_id or (tries and tries[-1].account_id)
+    if not account_id:
         raise ConflictError(f"delivery {delivery_id} was never tried, so nothing is unknown of it")
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
     tx.lanes.touch(account_id, at)
@@ -53,16 +55,14 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
             f"account {account.name} was removed, nobody can send delivery {delivery_id} again",
             hint="Resolve it as sent or failed",
         )
-    rows = [row for row in tx.ledger.of_delivery(delivery_id) if row.kind == "intent"]
-    intent = max(rows, key=lambda row: (row.attempt, row.part))
     if verdict == "sent":
         run = tx.runs.get(delivery.run_id)
         parts = len(delivery.content or run.parts_of(delivery.step))
         whole = delivery.parts_done + 1 >= parts
-        record_presence(tx, delivery, intent, None, whole=whole, now=at)
+        record_presence(tx, delivery, None, whole=whole, now=at)
         cancel_if_gone(tx, account, delivery_id, at)
     elif verdict == "resend":
-        record_absence(tx, delivery, intent, at)
+        record_absence(tx, delivery, at)
     elif verdict == "failed":
         tx.deliveries.move(delivery_id, "fail", at=at, reason="given up by an operator")
     else:

@@ -145,8 +145,8 @@ def _call_off(tx: Tx, deliveries: list[Delivery], at: Instant) -> int:
     cancelled = 0
     for delivery in waiting:
         if delivery.state in CALLED_OFF:
-            tx.deliveries.move(delivery.id, "cancel", at=at, reason=REASON)
-            cancelled += 1
+            after = tx.deliveries.move(delivery.id, "cancel", at=at, reason=REASON)
+            cancelled += after is DeliveryState.CANCELLED
         else:
             tx.deliveries.postpone(delivery.id, None, f"{REASON}, held for a person")
     return cancelled

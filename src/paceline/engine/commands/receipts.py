@@ -15,10 +15,10 @@ from paceline.core.events import EventKind
 from paceline.core.instants import Instant
 from paceline.core.names import Named
 from paceline.core.states import DeliveryState
+from paceline.engine.doubts import record_presence, resolution_row
 from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.naming import named_by
 from paceline.engine.ports import Delivery, LedgerRow, Receipt, Tx
-from paceline.engine.recovery import record_presence, resolution_row
 from paceline.engine.runs import end_if_done, reopen_for
 
 Taken = Literal["resolved", "early", "nothing"]
@@ -40,12 +40,11 @@ def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -
         # Its call may be under way this very moment, or its process has just died.
         return "early"
     tried = [row for row in tx.ledger.of_delivery(delivery.id) if _is_try(row, key.part)]
-    intent = max(tried, key=lambda row: row.attempt)
     if receipt.state != "failed":
-        _arrived(tx, delivery, intent, receipt, at)
+        _arrived(tx, delivery, receipt, at)
         cancel_if_gone(tx, tx.accounts.get(account_id), delivery.id, at)
     elif len(tried) == 1:
-        _failed(tx, delivery, intent, receipt, at)
+        _failed(tx, delivery, tried[0], receipt, at)
     else:
         # An earlier attempt had the same key, and it may be that one which failed.
         return "nothing"
@@ -73,11 +72,11 @@ def _is_try(row: LedgerRow, part: int) -> bool:
     return row.kind == "intent" and row.part == part
 
 
-def _arrived(tx: Tx, delivery: Delivery, intent: LedgerRow, receipt: Receipt, at: Instant) -> None:
+def _arrived(tx: Tx, delivery: Delivery, receipt: Receipt, at: Instant) -> None:
     run = tx.runs.get(delivery.run_id)
     parts = len(delivery.content or run.parts_of(delivery.step))
     whole = delivery.parts_done + 1 >= parts
-    record_presence(tx, delivery, intent, receipt.provider_id or None, whole=whole, now=at)
+    record_presence(tx, delivery, receipt.provider_id or None, whole=whole, now=at)
 
 
 def _failed(tx: Tx, delivery: Delivery, intent: LedgerRow, receipt: Receipt, at: Instant) -> None:
