@@ -20,12 +20,13 @@ from paceline.providers.mail.incoming import (
 )
 from paceline.providers.mail.reports import LONGEST_SUBJECT, read_letter
 from tests.providers.mail.letters_in import KEY, NAME, OURS, WHOM, Came
+from tests.providers.mail.letters_in.doubtful import DOUBTFUL
 from tests.providers.mail.letters_in.people import OTHERS
 from tests.providers.mail.letters_in.prose import PROSE
 from tests.providers.mail.letters_in.statuses import STATUSES
 
 AT = parse_instant("2026-11-16T12:00:00Z")
-LETTERS = (*STATUSES, *PROSE, *OTHERS)
+LETTERS = (*STATUSES, *PROSE, *OTHERS, *DOUBTFUL)
 
 
 def read(raw: bytes) -> list[News]:

@@ -57,11 +57,21 @@ LIST_SIGNS = (
 answers go to a group get every one of them through its list."""
 
 SENDERS = re.compile(
-    r"(?:mailer-?daemon|mail-?daemon|postmaster|no[-_.]?reply|do[-_.]?not[-_.]?reply|nobody)"
+    r"(?:mailer-?daemon|mail-?daemon|no[-_.]?reply|do[-_.]?not[-_.]?reply|nobody)"
     r"(?:[-+_.].*)?@.*",
     re.IGNORECASE,
 )
 """Who never is a person."""
+
+POSTMASTER = re.compile(r"postmaster(?:[-+_.].*)?@.*", re.IGNORECASE)
+"""Who is a program, unless one of ours is answered: in a small company it is somebody's address."""
+
+_ANSWER = re.compile(
+    r"\s*(?:re|aw|antw?|antwort|sv|vs|vá|odp|res|rif|ref|yan|ynt|bls|απ|отв|回复|回覆|返信|답장)"
+    r"\s*(?:\[\d{1,3}\]|\(\d{1,3}\))?\s*[:：]",
+    re.IGNORECASE,
+)
+"""How mail programs begin the subject of what somebody answers by hand."""
 
 SUBJECTS = {
     "en": r"auto(?:matic|mated)?[- ]?(?:reply|respon[sd])|auto:|out[- ]of[- ](?:the[- ])?office"
@@ -103,6 +113,19 @@ def is_automatic(incoming: Incoming, *, answers: bool) -> bool:
         return True
     if not answers and any(sign.fits(incoming) for sign in LIST_SIGNS):
         return True
-    if any(SENDERS.fullmatch(address) for address in addresses_in(incoming.header("From"))):
+    senders = addresses_in(incoming.header("From"))
+    if any(SENDERS.fullmatch(address) for address in senders):
         return True
+    if not (answers or is_called_an_answer(incoming)) and any(map(POSTMASTER.fullmatch, senders)):
+        return True
+    return is_called_automatic(incoming)
+
+
+def is_called_automatic(incoming: Incoming) -> bool:
+    """Whether its subject begins as those of absence notes do."""
     return _SUBJECT.match(words_in(incoming.header("Subject"))) is not None
+
+
+def is_called_an_answer(incoming: Incoming) -> bool:
+    """Whether its subject begins as those of people's own answers do."""
+    return _ANSWER.match(words_in(incoming.header("Subject"))) is not None

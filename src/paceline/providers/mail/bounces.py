@@ -5,6 +5,10 @@ knows whom many of them mean, and their words decide as an answer of a mail serv
 report is about is known by the name of the letter that it returns, or by the address it was sent
 to. Anybody can write a report: one that does not know our name of a letter is about somebody
 else's, and its ``key`` is None.
+
+A person may write from ``postmaster@`` or ``bounce@`` too, and what they write must be heard: so in
+prose neither the sender's name nor what a letter says that it answers makes a report by itself.
+Whatever is in doubt is a message to us.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports.webhooks import News, Receipt, Returned
 from paceline.providers.answers import shortened
+from paceline.providers.mail.automatic import is_called_an_answer, is_called_automatic
 from paceline.providers.mail.incoming import (
     Incoming,
     addresses_in,
@@ -52,6 +57,7 @@ _OUR_NAMES = (
 )
 """Where a returned letter has its name; some who carry it put another one in its place."""
 SENT_TO = ("To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To")
+_ANSWERED = ("In-Reply-To", "References")
 _NAMED = re.compile(
     r"^[>| \t]{0,20}(?:X-)?(?:Original-)?Message-ID:[ \t]{0,20}(?:\r?\n[> \t]{1,20})?"
     r"(<[^<>\s]{1,500}>)",
@@ -100,11 +106,14 @@ def read_bounce(incoming: Incoming, at: Instant) -> list[News] | None:
     return _from_prose(incoming, at) if _looks_returned(incoming) else None
 
 
-def key_of(incoming: Incoming, told: Iterable[Fields] = ()) -> str | None:
+def key_of(
+    incoming: Incoming, told: Iterable[Fields] = (), *, answering: bool = True
+) -> str | None:
     """Our own name of the letter that a report is about: the surest place that has one decides.
 
     A returned letter is what it calls itself, and not what it answers: somebody may have written
-    by hand to go on with one of ours.
+    by hand to go on with one of ours. What the report itself says that it answers counts last, and
+    only when ``answering``: every answer of a person says as much.
     """
     for name in SENT_TO:
         for value in incoming.headers(name):
@@ -119,10 +128,10 @@ def key_of(incoming: Incoming, told: Iterable[Fields] = ()) -> str | None:
         for name in ("x-original-message-id", "original-envelope-id", "original-message-id"):
             if (key := key_named(fields.get(name, ""))) is not None:
                 return key
-    return _key_in_prose(incoming)
+    return _key_in_prose(incoming, answering)
 
 
-def _key_in_prose(incoming: Incoming) -> str | None:
+def _key_in_prose(incoming: Incoming, answering: bool) -> str | None:
     texts = [text_of(part) for part in incoming.leaves if part.get_content_maintype() == "text"]
     texts.append(decoded(incoming.source.partition(b"\n\n")[2], None))
     for text in texts:
@@ -130,10 +139,9 @@ def _key_in_prose(incoming: Incoming) -> str | None:
         if named:
             # The first is the letter's own; others are of letters that it quotes or encloses.
             return key_named(named[0])
-    for text in (*map(incoming.header, ("In-Reply-To", "References")), *texts):
-        if (key := key_named(text)) is not None:
-            return key
-    return None
+    if answering:
+        texts = [*map(incoming.header, _ANSWERED), *texts]
+    return next((key for key in map(key_named, texts) if key is not None), None)
 
 
 # ---------------------------------------------------------------------- RFC 3464
@@ -219,19 +227,56 @@ def _returned(outcome: Outcome, late: bool, address: str, key: str | None, at: I
 
 def _looks_returned(incoming: Incoming) -> bool:
     """Whether a mail system wrote it about a letter. A person may quote whatever such systems say,
-    so it goes by who wrote, and not by what is written."""
+    and may write from an address that sounds like one of theirs: only both together count, or a
+    sign that mail systems alone give."""
     if incoming.header("X-Failed-Recipients"):
         return True
-    senders = addresses_in(incoming.header("From")) + addresses_in(incoming.header("Sender"))
-    if any(_DAEMON.fullmatch(address) for address in senders):
-        return True
     nobody = re.fullmatch(r"<\s*>", incoming.header("Return-Path")) is not None
-    return nobody and _SUBJECT.match(words_in(incoming.header("Subject"))) is not None
+    titled = _SUBJECT.match(words_in(incoming.header("Subject"))) is not None
+    senders = addresses_in(incoming.header("From")) + addresses_in(incoming.header("Sender"))
+    if not any(_DAEMON.fullmatch(address) for address in senders):
+        return nobody and titled
+    if _is_report(incoming):
+        return True
+    if is_called_automatic(incoming):
+        return False
+    if nobody or titled:
+        return True
+    quotes = _quotes(incoming) or any(_named_by_flufl(incoming))
+    return quotes and not is_called_an_answer(incoming)
+
+
+def _is_report(incoming: Incoming) -> bool:
+    """Whether it is of the type that reports have; one that somebody has read a letter is another
+    report of the same type."""
+    kind = incoming.message.get_param("report-type") or "delivery-status"
+    return (
+        incoming.message.get_content_type() == "multipart/report"
+        and str(kind).lower() == "delivery-status"
+    )
+
+
+def _quotes(incoming: Incoming) -> bool:
+    """Whether it has both a letter in it and what a mail server answered to one."""
+    return incoming.enclosed is not None and _answer_in(incoming.text).status != ""
+
+
+def _key_of_prose(incoming: Incoming) -> str | None:
+    key = key_of(incoming, answering=False)
+    if key is not None:
+        return key
+    reply = _answer_in(incoming.text)
+    sure = reply.status or (reply.code and incoming.header("X-Failed-Recipients"))
+    return key_of(incoming) if sure or incoming.enclosed is not None else None
 
 
 def _from_prose(incoming: Incoming, at: Instant) -> list[News] | None:
     late, lost = _named_by_flufl(incoming)
-    key = key_of(incoming)
+    key = _key_of_prose(incoming)
+    if key is None and any(key_named(incoming.header(name)) for name in _ANSWERED):
+        # It answers one of ours, and nothing shows that one came back: somebody may have written
+        # it.
+        return None
     text = incoming.text
     if not (late or lost):
         reply = _answer_in(text)
