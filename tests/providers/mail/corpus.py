@@ -35,6 +35,11 @@ POSTGREY = "https://postgrey.schweikert.ch"
 LKML = "https://lore.kernel.org/lkml (bounces quoted in MAINTAINERS patches)"
 PASTEBIN = "https://pastebin.com"
 SES = "https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-smtp.html"
+CPANEL = "https://support.cpanel.net (what its Exim says of a domain's limit)"
+EXIM = "https://www.exim.org/exim-html-current/doc/html/spec_html/ch-access_control_lists.html"
+SENDGRID = "https://www.twilio.com/docs/sendgrid/for-developers/sending-email/smtp-errors-and-troubleshooting"
+ZOHO = "https://help.zoho.com/portal/en/kb/mail (5.4.6, unusual sending activity)"
+SES_SENDING = "https://docs.aws.amazon.com/ses/latest/dg/faqs-enforcement.html"
 RFC = "https://www.rfc-editor.org/rfc/rfc5321#section-4.2.3"
 
 
@@ -232,7 +237,7 @@ CORPUS: tuple[Said, ...] = (
     Said("postfix", "421 4.4.2 mx.example.com Error: timeout exceeded", "mail",
          K.UNAVAILABLE, POSTFIX),
     Said("postfix", "553 5.7.1 <other@shop.example>: Sender address rejected: not owned by user "
-         "anna@shop.example", "rcpt", K.REJECTED, POSTFIX),
+         "anna@shop.example", "rcpt", K.UNAUTHORISED, POSTFIX),
     Said("postfix", "554 5.7.1 <anna@example.com>: Relay access denied", "rcpt",
          K.REJECTED, POSTFIX),
     Said("postfix", "554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using "
@@ -278,4 +283,24 @@ CORPUS: tuple[Said, ...] = (
          K.REJECTED, RFC),
     Said("rfc", "554 Transaction failed", "content", K.REJECTED, RFC),
     Said("rfc", "503 Bad sequence of commands", "rcpt", K.TRANSIENT, RFC),
+    # ------------------------------------------------------------------ about us, and told late
+    Said("cpanel", "550 Domain shop.example has exceeded the max emails per hour (101/100 (101%)) "
+         "allowed. Message discarded.", "rcpt", K.THROTTLED, CPANEL),
+    Said("cpanel", "550 Domain shop.example has exceeded the max defers and failures per hour (5/5 "
+         "(100%)) allowed. Message discarded.", "rcpt", K.THROTTLED, CPANEL),
+    Said("cpanel", "550 This account has been suspended due to abuse", "content",
+         K.BANNED, CPANEL),
+    Said("exim", "550 authentication required", "rcpt", K.UNAUTHORISED, EXIM),
+    Said("exim", "550-Please turn on SMTP Authentication in your mail client.\n550 client.example "
+         "[192.0.2.1] is not permitted to relay through this server without authentication.",
+         "rcpt", K.UNAUTHORISED, EXIM),
+    Said("zoho", "550 5.4.6 Unusual sending activity detected. Please try after sometime",
+         "content", K.THROTTLED, ZOHO),
+    Said("sendgrid", "550 Maximum credits exceeded", "rcpt", K.EXHAUSTED, SENDGRID),
+    Said("sendgrid", "451 Authentication failed: Maximum credits exceeded", "login",
+         K.EXHAUSTED, SENDGRID),
+    Said("sendgrid", "550 The from address does not match a verified Sender Identity. Mail cannot "
+         "be sent until this error is resolved.", "content", K.UNAUTHORISED, SENDGRID),
+    Said("ses", "554 Message rejected: Sending paused for this account.", "content",
+         K.BANNED, SES_SENDING),
 )  # fmt: skip

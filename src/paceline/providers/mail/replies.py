@@ -53,7 +53,10 @@ RATE = (
     r"|too (?:many|much) (?:messages|mails?|e-?mails?|connections|concurrent|sessions|login)"
     r"|slower|slow down|unusual rate|unexpected volume|thread limit exceeded|quota exceeded"
     r"|relay limit|limit exceeded"
+    r"|\bdomain \S{1,255} has exceeded the max (?:e-?mails|defers and failures) per hour"
 )
+UNUSUAL = r"unusual sending activity"
+CREDITS = r"maximum credits exceeded"
 FULL = (
     r"(?:mail ?box|inbox|user|recipient|account|maildir)\b.{0,60}"
     r"(?:\bfull\b|over ?quota|quota|out of storage|exceed\w* storage)"
@@ -83,6 +86,13 @@ LOGIN = (
 BANNED = (
     r"suspended due to abuse|outbound ?spam|bad outbound sender|blocked from sending|restricted"
 )
+# What some say of the account only when they know whom a letter is for, or have read it. The same
+# words about a recipient are no reason to stop it, so each is as narrow as it can be.
+OF_RECIPIENT = r"recipient|mail ?box|addressee|<[^<>\s]{1,300}@"
+LOG_IN = r"^\W*(?:smtp )?authentication (?:is )?required\W*$|turn on smtp authentication"
+STOPPED = r"\bsending paused for this account\b|\bthis account has been suspended due to abuse"
+NOT_OURS = r"sender address rejected: not (?:owned by user|logged in)"
+UNVERIFIED = r"address is not verified|does not match a verified sender identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +174,7 @@ _MAIL = frozenset({"mail"})
 
 
 BY_COMMAND = (
+    Row(_K.EXHAUSTED, "the credits are used up", code="[45]??", says=CREDITS, to=_LOGIN),
     Row(_K.THROTTLED, "logged in too often", code="4??", says=RATE, to=_LOGIN),
     Row(_K.UNAVAILABLE, "cannot be logged in to for the moment", code="4??", to=_LOGIN),
     Row(_K.BANNED, "the account is blocked", code="5??", says=BANNED, to=_LOGIN),
@@ -186,6 +197,7 @@ BY_STATUS = (
     Row(_K.EXHAUSTED, "the day's quota is used up", "5.7.1", says=DAILY),
     Row(_K.EXHAUSTED, "the day's quota is used up", "[45].[2-5].*", says=DAILY),
     Row(_K.THROTTLED, "too fast", "5.7.*", says=r"rate[- ]?limit"),
+    Row(_K.THROTTLED, "too much at once", "5.4.6", says=UNUSUAL),
     # Whether it may send at all.
     Row(_K.UNAUTHORISED, "the login is refused", "5.7.8"),
     Row(_K.UNAUTHORISED, "the login is refused", "5.7.9"),
@@ -194,7 +206,9 @@ BY_STATUS = (
     Row(_K.UNAUTHORISED, "may not send as this address", "5.7.60"),
     Row(_K.UNAUTHORISED, "the login is refused", "5.7.139"),
     Row(_K.UNAUTHORISED, "not logged in", "5.7.*", code="53[0458]"),
+    Row(_K.UNAUTHORISED, "not logged in", "5.7.*", says=LOG_IN, but_not=OF_RECIPIENT),
     Row(_K.UNAUTHORISED, "may not send as this address", "5.2.*", says="sendasdenied"),
+    Row(_K.UNAUTHORISED, "may not send as this address", "5.7.1", says=NOT_OURS),
     Row(_K.BANNED, "the account is blocked", "5.2.0", says=BANNED),
     Row(_K.BANNED, "the account is blocked", "5.1.8", says=BANNED),
     Row(_K.BANNED, "the account is blocked", "5.7.0", says=BANNED),
@@ -227,6 +241,7 @@ BY_CODE = (
     Row(_K.TRANSIENT, "the mailbox is full", code="4??", says=FULL),
     Row(_K.TRANSIENT, "the mailbox is full", code="55[02]", says=FULL, to=_ABOUT_ONE),
     Row(_K.EXHAUSTED, "the day's quota is used up", code="[45]??", says=DAILY),
+    Row(_K.EXHAUSTED, "the credits are used up", code="[45]??", says=CREDITS),
     Row(_K.TRANSIENT, "the mailbox gets too much", code="4??", says=BUSY_MAILBOX, to=_ABOUT_ONE),
     Row(_K.THROTTLED, "too fast", code="[45]??", says=RATE, but_not=OF_SIZE),
     Row(_K.THROTTLED, "too fast, or too much in one conversation", code="421"),
@@ -236,8 +251,10 @@ BY_CODE = (
     Row(_K.UNAVAILABLE, "the server is not well", code="4??", to=_ABOUT_US),
     Row(_K.TRANSIENT, "not now", code="4??"),
     Row(_K.UNAUTHORISED, "not logged in", code="53[0458]"),
-    Row(_K.UNAUTHORISED, "may not send as this address", code="554",
-        says="address is not verified"),
+    Row(_K.UNAUTHORISED, "not logged in", code="550", says=LOG_IN, but_not=OF_RECIPIENT),
+    Row(_K.UNAUTHORISED, "may not send as this address", code="55[034]", says=UNVERIFIED),
+    Row(_K.UNAUTHORISED, "may not send as this address", code="55[034]", says=NOT_OURS),
+    Row(_K.BANNED, "the account is blocked", code="55[04]", says=STOPPED, but_not=OF_RECIPIENT),
     Row(_K.TRANSIENT, "lost its place in the conversation", code="50[023]"),
     Row(_K.REJECTED, "too large", code="552", to=_MAIL),
     Row(_K.UNAUTHORISED, "takes nothing from this sender", code="55?", to=_MAIL),

@@ -1,0 +1,80 @@
+"""Whose trouble an answer is about: the account's, this recipient's, or this letter's.
+
+The account is held back or suspended for the first only, and an address given up for the second.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from paceline.core.outcome import OutcomeKind
+from paceline.providers.mail.replies import Command, outcome_of, reply_in
+
+K = OutcomeKind
+
+
+def read(answer: str, to: Command) -> OutcomeKind:
+    return outcome_of(reply_in(answer, to)).kind
+
+
+ONCE_NAMED: tuple[Command, ...] = ("rcpt", "data", "content")
+ALL_THE_WAY: tuple[Command, ...] = ("mail", *ONCE_NAMED)
+
+
+@pytest.mark.parametrize("to", ALL_THE_WAY)
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("550 Domain shop.example has exceeded the max emails per hour (9/8) allowed", K.THROTTLED),
+        ("550 5.4.6 Unusual sending activity detected", K.THROTTLED),
+        ("550 Maximum credits exceeded", K.EXHAUSTED),
+        ("451 Maximum credits exceeded", K.EXHAUSTED),
+        ("554 Message rejected: Sending paused for this account.", K.BANNED),
+        ("550 This account has been suspended due to abuse", K.BANNED),
+        ("550 authentication required", K.UNAUTHORISED),
+        ("550 Authentication is required.", K.UNAUTHORISED),
+        ("550 SMTP authentication required", K.UNAUTHORISED),
+        ("550 5.7.1 Please turn on SMTP Authentication in your mail client", K.UNAUTHORISED),
+        ("553 5.7.1 <anna@shop.example>: Sender address rejected: not owned by user anna",
+         K.UNAUTHORISED),
+        ("553 5.7.1 <anna@shop.example>: Sender address rejected: not logged in", K.UNAUTHORISED),
+        ("550 The from address does not match a verified Sender Identity.", K.UNAUTHORISED),
+    ],
+)  # fmt: skip
+def test_what_is_about_the_account(answer: str, kind: OutcomeKind, to: Command) -> None:
+    assert read(answer, to) is kind
+
+
+@pytest.mark.parametrize("to", ONCE_NAMED)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "550 The recipient has exceeded the max emails per hour",
+        "550 bert@client.example has exceeded the max emails per hour",
+        "550 5.4.6 Routing loop detected",
+        "550 5.7.1 Unusual activity from 192.0.2.1",
+        "550 The recipient's credits are exceeded",
+        "554 Message rejected: receiving is paused for this account",
+        "550 The recipient's account has been suspended due to abuse",
+        "550 5.2.1 This account has been suspended due to abuse",
+        "550 <bert@client.example>: this account has been suspended due to abuse",
+        "550 This mailbox: this account has been suspended due to abuse",
+        "550 This account has been suspended",
+        "550 5.7.1 RESOLVER.RST.AuthRequired; authentication required",
+        "550 <bert@client.example>: authentication required",
+        "550 authentication required for this recipient",
+        "550 DMARC: sender authentication required",
+        "553 5.7.1 <bert@client.example>: Recipient address rejected: not owned by user",
+        "550 5.7.1 <anna@shop.example>: Sender address rejected: Access denied",
+        "550 The sender's identity could not be verified",
+    ],
+)
+def test_what_is_not(answer: str, to: Command) -> None:
+    assert read(answer, to) is K.REJECTED
+
+
+def test_credits_are_used_up_at_the_login_too() -> None:
+    assert read("451 Authentication failed: Maximum credits exceeded", "login") is K.EXHAUSTED
+    assert read("535 Authentication failed: Maximum credits exceeded", "login") is K.EXHAUSTED
+    assert read("535 Authentication failed: Bad username / password", "login") is K.UNAUTHORISED
+    assert read("451 Authentication failed: try again", "login") is K.UNAVAILABLE
