@@ -303,4 +303,8 @@ CORPUS: tuple[Said, ...] = (
          "be sent until this error is resolved.", "content", K.UNAUTHORISED, SENDGRID),
     Said("ses", "554 Message rejected: Sending paused for this account.", "content",
          K.BANNED, SES_SENDING),
+    # ------------------------------------------------------------------ not about the recipient
+    Said("any", "550 Too many invalid recipients", "rcpt", K.REJECTED, ZONE_MTA),
+    Said("any", "550 Message contains invalid e-mail header: From", "content",
+         K.REJECTED, SISIMAI),
 )  # fmt: skip

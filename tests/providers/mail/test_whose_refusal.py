@@ -78,3 +78,37 @@ def test_credits_are_used_up_at_the_login_too() -> None:
     assert read("535 Authentication failed: Maximum credits exceeded", "login") is K.EXHAUSTED
     assert read("535 Authentication failed: Bad username / password", "login") is K.UNAUTHORISED
     assert read("451 Authentication failed: try again", "login") is K.UNAVAILABLE
+
+
+@pytest.mark.parametrize("to", ONCE_NAMED)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "550 Too many invalid recipients",
+        "550 5.5.3 Too many unknown users",
+        "550 5.0.0 Too many invalid recipients",
+        "550 Message contains invalid e-mail header: From",
+        "550 5.6.0 Message contains invalid e-mail header: From",
+        "550 Invalid address in From header",
+        "550 The domain of your address shop.example does not exist",
+        "550 Your e-mail address does not exist",
+        "Too many invalid recipients",
+    ],
+)
+def test_what_is_about_us_gives_nobody_up(answer: str, to: Command) -> None:
+    assert read(answer, to) not in (K.BOUNCED, K.UNAUTHORISED, K.BANNED)
+
+
+@pytest.mark.parametrize("to", ONCE_NAMED)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "550 Invalid recipient",
+        "550 No such user here",
+        "550 5.0.0 User unknown",
+        "550 User unknown; see your address book",
+        "550 The e-mail address you entered does not exist",
+    ],
+)
+def test_what_is_about_nobody_does(answer: str, to: Command) -> None:
+    assert read(answer, to) is K.BOUNCED

@@ -77,6 +77,11 @@ GONE = (
 OF_SENDER = (
     r"sender|from address|mail from|return[- ]path|\bspf\b|\bdkim\b|\bdmarc\b|hostname|\bhelo\b"
 )
+NOT_GONE = (
+    rf"{OF_SENDER}|too many (?:invalid|unknown|bad|non-?existent|such)"
+    r"|(?:e-?mail|from|reply-to) header\b|\byour (?:e-?mail )?(?:address|domain)\b(?! ?(?:book|list))"
+)
+"""What is about the sender, a letter or how many it was, in words that are like those of nobody."""
 OF_SIZE = r"\bsize\b|too (?:large|big)"
 LOGIN = (
     r"authentication (?:failed|unsuccessful|required|credentials)|invalid credentials"
@@ -225,7 +230,7 @@ BY_STATUS = (
     # The sender: never a reason to give somebody up for good.
     Row(_K.REJECTED, "will not have it from this sender", "5.7.*"),
     Row(_K.THROTTLED, "too fast, or not trusted yet", "4.7.*"),
-    Row(_K.BOUNCED, "there is no such person", "5.*", code="550", says=GONE, but_not=OF_SENDER,
+    Row(_K.BOUNCED, "there is no such person", "5.*", code="550", says=GONE, but_not=NOT_GONE,
         to=_ABOUT_ONE),
     Row(_K.THROTTLED, "too fast", "4.*", says=RATE),
     Row(_K.TRANSIENT, "the address cannot be reached for the moment", "4.[12].*"),
@@ -258,7 +263,7 @@ BY_CODE = (
     Row(_K.TRANSIENT, "lost its place in the conversation", code="50[023]"),
     Row(_K.REJECTED, "too large", code="552", to=_MAIL),
     Row(_K.UNAUTHORISED, "takes nothing from this sender", code="55?", to=_MAIL),
-    Row(_K.BOUNCED, "there is no such person", code="550", says=GONE, but_not=OF_SENDER,
+    Row(_K.BOUNCED, "there is no such person", code="550", says=GONE, but_not=NOT_GONE,
         to=_ABOUT_ONE),
     Row(_K.REJECTED, "will not have it", code="5??"),
 )  # fmt: skip
@@ -267,7 +272,7 @@ BY_WORDS = (
     Row(_K.TRANSIENT, "the mailbox is full", says=FULL),
     Row(_K.EXHAUSTED, "the day's quota is used up", says=DAILY),
     Row(_K.THROTTLED, "too fast", says=RATE),
-    Row(_K.BOUNCED, "there is no such person", code="000", says=GONE, but_not=OF_SENDER),
+    Row(_K.BOUNCED, "there is no such person", code="000", says=GONE, but_not=NOT_GONE),
     Row(_K.TRANSIENT, "says nothing that can be understood"),
 )
 ROWS = (*BY_COMMAND, *BY_STATUS, *BY_CODE, *BY_WORDS)
