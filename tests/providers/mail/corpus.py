@@ -307,4 +307,6 @@ CORPUS: tuple[Said, ...] = (
     Said("any", "550 Too many invalid recipients", "rcpt", K.REJECTED, ZONE_MTA),
     Said("any", "550 Message contains invalid e-mail header: From", "content",
          K.REJECTED, SISIMAI),
+    Said("yahoo", "554 5.7.9 Message not accepted for policy reasons. See "
+         "https://postmaster.yahooinc.com/error-codes", "content", K.REJECTED, YAHOO),
 )  # fmt: skip

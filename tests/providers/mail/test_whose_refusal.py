@@ -112,3 +112,32 @@ def test_what_is_about_us_gives_nobody_up(answer: str, to: Command) -> None:
 )
 def test_what_is_about_nobody_does(answer: str, to: Command) -> None:
     assert read(answer, to) is K.BOUNCED
+
+
+@pytest.mark.parametrize("to", ONCE_NAMED)
+@pytest.mark.parametrize("status", ["5.7.8", "5.7.9", "5.7.14", "5.7.139"])
+def test_a_login_is_refused_by_its_code_or_where_it_is_asked_for(status: str, to: Command) -> None:
+    """The same status is a letter's where the code is: Yahoo says 554 5.7.9 for its DMARC."""
+    assert read(f"554 {status} Message not accepted for policy reasons", to) is K.REJECTED
+    assert read(f"550 {status} refused", to) is K.REJECTED
+    for code in (530, 534, 535, 538):
+        assert read(f"{code} {status} refused", to) is K.UNAUTHORISED
+    assert read(f"554 {status} refused", "mail") is K.UNAUTHORISED
+    assert read(f"554 {status} refused", "login") is K.UNAUTHORISED
+
+
+@pytest.mark.parametrize("to", ONCE_NAMED)
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("450 account blocked: sending rate too high, slow down", K.THROTTLED),
+        ("450 4.2.1 account blocked: sending rate too high, slow down", K.THROTTLED),
+        ("550 5.2.1 This mailbox has been blocked due to inactivity", K.REJECTED),
+        ("450 4.2.1 mailbox is locked", K.TRANSIENT),
+        ("450 mailbox locked by another session", K.TRANSIENT),
+        ("450 4.2.1 mailbox temporarily unavailable", K.TRANSIENT),
+        ("550 5.2.1 The account is temporarily disabled", K.TRANSIENT),
+    ],
+)
+def test_blocked_is_not_locked(answer: str, kind: OutcomeKind, to: Command) -> None:
+    assert read(answer, to) is kind

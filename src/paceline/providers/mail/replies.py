@@ -64,7 +64,7 @@ FULL = (
 )
 BUSY_MAILBOX = (
     r"receiving (?:e?mail|messages) (?:too quickly|at a rate)|recipient thread limit"
-    r"|(?:mail ?box|user|account|recipient)\b.{0,60}(?:unavailable|busy|locked|temporar)"
+    r"|(?:mail ?box|user|account|recipient)\b.{0,60}\b(?:unavailable|busy|locked|temporar)"
 )
 _WHO = r"(?:user|recipient|mail ?box|account|addressee|address|person)"
 GONE = (
@@ -79,7 +79,8 @@ OF_SENDER = (
 )
 NOT_GONE = (
     rf"{OF_SENDER}|too many (?:invalid|unknown|bad|non-?existent|such)"
-    r"|(?:e-?mail|from|reply-to) header\b|\byour (?:e-?mail )?(?:address|domain)\b(?! ?(?:book|list))"
+    r"|(?:e-?mail|from|reply-to) header\b"
+    r"|\byour (?:e-?mail )?(?:address|domain)\b(?! ?(?:book|list))"
 )
 """What is about the sender, a letter or how many it was, in words that are like those of nobody."""
 OF_SIZE = r"\bsize\b|too (?:large|big)"
@@ -203,13 +204,14 @@ BY_STATUS = (
     Row(_K.EXHAUSTED, "the day's quota is used up", "[45].[2-5].*", says=DAILY),
     Row(_K.THROTTLED, "too fast", "5.7.*", says=r"rate[- ]?limit"),
     Row(_K.THROTTLED, "too much at once", "5.4.6", says=UNUSUAL),
-    # Whether it may send at all.
-    Row(_K.UNAUTHORISED, "the login is refused", "5.7.8"),
-    Row(_K.UNAUTHORISED, "the login is refused", "5.7.9"),
-    Row(_K.UNAUTHORISED, "the login is refused", "5.7.14"),
+    # Whether it may send at all. With another code, once a letter is spoken of, some of these are
+    # about that letter: they fall through to the rest of 5.7.
+    Row(_K.UNAUTHORISED, "the login is refused", "5.7.8", code="53?"),
+    Row(_K.UNAUTHORISED, "the login is refused", "5.7.9", code="53?"),
+    Row(_K.UNAUTHORISED, "the login is refused", "5.7.14", code="53?"),
     Row(_K.UNAUTHORISED, "not logged in", "5.7.57"),
     Row(_K.UNAUTHORISED, "may not send as this address", "5.7.60"),
-    Row(_K.UNAUTHORISED, "the login is refused", "5.7.139"),
+    Row(_K.UNAUTHORISED, "the login is refused", "5.7.139", code="53?"),
     Row(_K.UNAUTHORISED, "not logged in", "5.7.*", code="53[0458]"),
     Row(_K.UNAUTHORISED, "not logged in", "5.7.*", says=LOG_IN, but_not=OF_RECIPIENT),
     Row(_K.UNAUTHORISED, "may not send as this address", "5.2.*", says="sendasdenied"),
