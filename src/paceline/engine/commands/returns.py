@@ -3,6 +3,9 @@
 A letter that was accepted may come back hours later. It is known by the name that we gave it, which
 nobody else can guess; what comes without it is about somebody else's letter, or made up, and is not
 believed. Every report may come twice: what it says is then known already.
+
+Behind an address there may be others, members of a list or where it is forwarded to, and a report
+may name one of those. Whoever does not exist there is no reason to write no more to the address.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import NamedTuple
 
 import structlog
 
+from paceline.core.address import canonical
 from paceline.core.discretion import discreet
 from paceline.core.events import EventKind
 from paceline.core.instants import DAY, Instant
@@ -27,6 +31,7 @@ from paceline.engine.commands.receipts import resolve_by_receipt
 from paceline.engine.commands.standing import stands
 from paceline.engine.muted import learn, take_back
 from paceline.engine.opting_out import is_asked, obey, wish_of
+from paceline.engine.people import known_as
 from paceline.engine.ports import (
     Accepted,
     Account,
@@ -114,7 +119,7 @@ def take_in(
     # one person has written stays in order.
     heard: list[_Heard] = []
     typing: list[Typing] = []
-    for one in sorted(news, key=_whose):
+    for one in sorted(news, key=lambda one: _whose(tx, one)):
         if isinstance(one, Returned):
             letter = _came_back(tx, account, one, at) if one.kind in CAME_BACK else None
             back += [] if letter is None else [letter]
@@ -196,17 +201,29 @@ def _came_back(tx: Tx, account: Account, returned: Returned, at: Instant) -> Del
         receipt = Receipt("", "sent", at, key=returned.key)
         resolve_by_receipt(tx, account.id, receipt, at)
         delivery = tx.deliveries.get(delivery.id)
+    theirs = not returned.address or _is_about(tx, delivery, returned.address)
+    if any(_is_about(tx, delivery, address) for address in returned.reached):
+        # It did arrive where it was sent to; only somebody behind that address was not reached.
+        return None
     reason = discreet(returned.reason or "it came back", delivery.target, delivery.fields)
-    if returned.kind == "bounced":
+    reason = discreet(reason, returned.address, {})
+    gone = theirs and returned.kind == "bounced"
+    if gone:
         # Whatever becomes of this letter: there is nobody at that address.
         tx.suppressions.add(delivery.target, reason, BOUNCE, at)
     if delivery.state is not DeliveryState.SENT:
         return None
     tx.lanes.touch(account.id, at)
     tx.deliveries.move(delivery.id, "bounce", at=at, reason=f"came back: {reason}")
-    _tell(tx, EventKind.DELIVERY_RETURNED, delivery, at, suppressed=returned.kind == "bounced")
+    _tell(tx, EventKind.DELIVERY_RETURNED, delivery, at, suppressed=gone)
     end_if_done(tx, delivery.run_id, at)
     return delivery
+
+
+def _is_about(tx: Tx, delivery: Delivery, address: str) -> bool:
+    """Whether an address is the one that was written to, however either is spelled."""
+    same = canonical(address) == canonical(delivery.target)
+    return same or known_as(tx, address) == delivery.target
 
 
 def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
@@ -224,8 +241,16 @@ def _complained(tx: Tx, returned: Returned, at: Instant) -> bool:
     return True
 
 
-def _whose(one: News) -> tuple[bool, str]:
-    return (True, one.chat) if isinstance(one, Inbound) else (False, "")
+def _whose(tx: Tx, one: News) -> tuple[bool, str]:
+    """In which order they are taken in. What a report says of whom we wrote to comes before what it
+    says of others, which then tells nothing more."""
+    if isinstance(one, Inbound):
+        return (True, one.chat)
+    if not isinstance(one, Returned) or one.kind not in CAME_BACK or not one.address:
+        return (False, "")
+    delivery = _letter(tx, one.key)
+    others = delivery is not None and not _is_about(tx, delivery, one.address)
+    return (False, "others" if others else "")
 
 
 def _received(

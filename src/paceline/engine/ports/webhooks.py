@@ -88,6 +88,8 @@ class Returned(NamedTuple):
     """The enhanced status, or what stands for it."""
     key: str | None = None
     """Our own name of the message, where the report gives it back."""
+    reached: tuple[str, ...] = ()
+    """Whom the same report says that it did reach, or that it was passed on to."""
 
 
 class AccountNews(NamedTuple):

@@ -101,8 +101,13 @@ def read_bounce(incoming: Incoming, at: Instant) -> list[News] | None:
     about = [fields for fields in told if _recipient(fields)]
     if about:
         key = key_of(incoming, told)
-        news = (_from_fields(fields, incoming, key, at) for fields in about[:MOST_RETURNED])
-        return [one for one in news if one is not None]
+        news = (_from_fields(fields, key, at) for fields in about[:MOST_RETURNED])
+        reached = tuple(_recipient(each) for each in about[:MOST_RETURNED] if _has_reached(each))
+        return [
+            one._replace(reached=reached) if isinstance(one, Returned) else one
+            for one in news
+            if one is not None
+        ]
     return _from_prose(incoming, at) if _looks_returned(incoming) else None
 
 
@@ -179,7 +184,12 @@ def _recipient(fields: Fields) -> str:
     return ""
 
 
-def _from_fields(fields: Fields, incoming: Incoming, key: str | None, at: Instant) -> News | None:
+def _has_reached(fields: Fields) -> bool:
+    action = fields.get("action", "").strip().lower()
+    return action.startswith(("delivered", "relayed", "expanded"))
+
+
+def _from_fields(fields: Fields, key: str | None, at: Instant) -> News | None:
     status = _ENHANCED.search(fields.get("status", ""))
     code = status[1] if status else ""
     action = fields.get("action", "").strip().lower()
