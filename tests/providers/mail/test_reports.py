@@ -21,12 +21,13 @@ from paceline.providers.mail.incoming import (
 from paceline.providers.mail.reports import LONGEST_SUBJECT, read_letter
 from tests.providers.mail.letters_in import KEY, NAME, OURS, WHOM, Came
 from tests.providers.mail.letters_in.doubtful import DOUBTFUL
+from tests.providers.mail.letters_in.encoded import ENCODED
 from tests.providers.mail.letters_in.people import OTHERS
 from tests.providers.mail.letters_in.prose import PROSE
 from tests.providers.mail.letters_in.statuses import STATUSES
 
 AT = parse_instant("2026-11-16T12:00:00Z")
-LETTERS = (*STATUSES, *PROSE, *OTHERS, *DOUBTFUL)
+LETTERS = (*STATUSES, *PROSE, *OTHERS, *DOUBTFUL, *ENCODED)
 
 
 def read(raw: bytes) -> list[News]:
@@ -345,6 +346,8 @@ HEADS = {
     "references": b"References: " + b"<pl.aa.aaaaaa@x> " * 20_000 + b"\n\nx",
     "names": b"\n" + b"Message-ID: " * 20_000,
     "nothing": b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(b"\n" * 180_000),
+    "sealed": b"Content-Type: multipart/mixed; boundary=b\n\n"
+    + b"--b\nContent-Type: message/x\nContent-Transfer-Encoding: base64\n\nMESSAGE/\n" * 8_000,
     "spaces": b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(b" " * 180_000),
     "blocks": b"Content-Type: message/delivery-status\n\n" + b"a: b\n\n" * 60_000,
     "links": b"Content-Type: text/html\n\n" + b"<a href=b>y" * 10_000 + b"</a>" * 10_000,

@@ -7,6 +7,9 @@ of what it is given. What a letter means is read elsewhere (``reports.py``).
 
 from __future__ import annotations
 
+import base64
+import binascii
+import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +55,26 @@ ENCLOSED_HEADERS = frozenset({"text/rfc822-headers", "message/rfc822-headers",
                               "message/global-headers"})  # fmt: skip
 
 
+_BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]*")
+
+
+class _Letter(Message):
+    """A letter whose enclosed ones are left alone where they are encoded: the library would take
+    the letters of the encoding for theirs."""
+
+    def get_content_type(self) -> str:
+        kind = super().get_content_type()
+        return _SEALED if kind.startswith("message/") and _encoding(self) else kind
+
+    @property
+    def sealed(self) -> str:
+        """What it is when it is decoded; empty where it is not encoded."""
+        return super().get_content_type() if self.get_content_type() == _SEALED else ""
+
+
+_SEALED = "application/x-encoded-message"
+
+
 @dataclass(frozen=True)
 class Incoming:
     """A letter, and the pieces of it that are no letters of their own."""
@@ -69,7 +92,7 @@ class Incoming:
     @cached_property
     def leaves(self) -> list[Message]:
         """What it consists of, in order; an enclosed letter is one piece."""
-        return list(_leaves(self.message))
+        return [_opened(part) for part in _leaves(self.message)]
 
     @cached_property
     def text(self) -> str:
@@ -102,7 +125,7 @@ def taken_apart(raw: bytes) -> Incoming:
 
 def parsed(source: bytes) -> Message:
     nested = len(_NESTS.findall(source)) > MOST_NESTED
-    return BytesParser().parsebytes(source, headersonly=nested)
+    return BytesParser(_Letter).parsebytes(source, headersonly=nested)
 
 
 def field(message: Message, name: str) -> str:
@@ -195,6 +218,29 @@ def _leaves(message: Message) -> Iterator[Message]:
             waiting.extend(reversed(_under(part)))
         else:
             yield part
+
+
+def _encoding(part: Message) -> str:
+    written = field(part, "Content-Transfer-Encoding").lower()
+    return written if written in ("base64", "quoted-printable") else ""
+
+
+def _opened(part: Message) -> Message:
+    """A piece that is a letter of its own, decoded. None may be encoded (RFC 2046), and some who
+    pass them on do it all the same, or say so of what is not."""
+    kind = part.sealed if isinstance(part, _Letter) else ""
+    if not kind:
+        return part
+    raw = str(part.get_payload()).encode("utf-8", "surrogateescape")
+    if _encoding(part) == "quoted-printable":
+        raw = quopri.decodestring(raw)
+    elif _BASE64.fullmatch(raw):
+        whole = b"".join(raw.split())
+        try:
+            raw = base64.b64decode(whole[: len(whole) // 4 * 4])
+        except binascii.Error:
+            raw = b""
+    return parsed(_bounded(b"Content-Type: " + kind.encode("utf-8", "replace") + b"\n\n" + raw))
 
 
 def _under(part: Message) -> list[Message]:

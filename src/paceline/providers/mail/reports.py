@@ -35,6 +35,7 @@ _HEADERS = re.compile(rb"\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]{0,60}[ \t]*
 """How a letter begins; some who pass one on write from whom it is above it."""
 
 _NAME = re.compile(r"<([^<>\s]{1,255})>")
+_KIND = re.compile(r"[a-z][a-z0-9_.-]{0,39}(?![^\s(;])")
 _NO_COMPLAINTS = frozenset({"not-spam", "auth-failure", "dmarc"})
 """Reports of the same form that nobody complains with."""
 _HOTMAIL = "X-HmXmrOriginalRecipient"
@@ -71,8 +72,9 @@ def _complaint(incoming: Incoming, at: Instant) -> list[News] | None:
         None,
     )
     enclosed = incoming.enclosed
-    if fields is not None:
-        return _as_arf(incoming, _fields_of(fields), at)
+    kind = "" if fields is None else _kind_of(_fields_of(fields))
+    if fields is not None and kind:
+        return _as_arf(incoming, _fields_of(fields), kind, at)
     told = field(enclosed, _HOTMAIL) if enclosed is not None else ""
     if not told or not _is_from(incoming, "hotmail.com", "outlook.com", "microsoft.com"):
         return None
@@ -81,8 +83,15 @@ def _complaint(incoming: Incoming, at: Instant) -> list[News] | None:
     return [Returned("complaint", found[0], reason, at, "abuse", key_of(incoming))]
 
 
-def _as_arf(incoming: Incoming, fields: Message, at: Instant) -> list[News]:
-    kind = words_in(field(fields, "Feedback-Type")).lower()[:40] or "abuse"
+def _kind_of(fields: Message) -> str:
+    """What a report is of. It has to say so (RFC 5965, 3.1): nobody is taken to have complained by
+    one that does not, or in a way that nobody can read."""
+    told = words_in(field(fields, "Feedback-Type")).lower()
+    found = _KIND.match(told)
+    return found[0] if found else ""
+
+
+def _as_arf(incoming: Incoming, fields: Message, kind: str, at: Instant) -> list[News]:
     if kind in _NO_COMPLAINTS:
         return []
     told = [field(fields, "Original-Rcpt-To"), field(fields, "Removal-Recipient")]
