@@ -78,7 +78,24 @@ BODIES: dict[str, Body] = {
         K.THROTTLED, "rateLimitExceeded",
         "github.com/googleapis/google-api-ruby-client/issues/20544",
     ),
+    "user rate, unregistered": Body(
+        plain(403, "userRateLimitExceededUnreg", "User Rate Limit Exceeded"),
+        K.THROTTLED, "rateLimitExceeded", ASSUMED,
+    ),
+    "too many at once": Body(
+        error(403, "concurrentLimitExceeded", "Too many", name="PERMISSION_DENIED"),
+        K.THROTTLED, "rateLimitExceeded", ASSUMED,
+    ),
     # Enough for today.
+    "daily, unregistered": Body(
+        error(
+            403,
+            "dailyLimitExceededUnreg",
+            "Daily Limit for Unauthenticated Use Exceeded.",
+            name="PERMISSION_DENIED",
+        ),
+        K.EXHAUSTED, "dailyLimitExceeded", ASSUMED,
+    ),
     "guide: daily": Body(
         plain(403, "dailyLimitExceeded", "Daily Limit Exceeded"),
         K.EXHAUSTED, "dailyLimitExceeded", GUIDE,

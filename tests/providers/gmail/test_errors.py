@@ -36,7 +36,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "providers" / "gmail.md"
 BARE = {
     302: K.TRANSIENT,
     400: K.TRANSIENT,
-    401: K.UNAUTHORISED,
+    401: K.UNAVAILABLE,
     403: K.TRANSIENT,
     404: K.TRANSIENT,
     409: K.TRANSIENT,
@@ -95,6 +95,37 @@ def test_without_a_known_reason_the_status_decides(status: int, body: bytes) -> 
     outcome = read(Scripted(status, body, HTML))
     assert outcome.kind is BARE[status]
     assert outcome.code == f"http-{status}"
+
+
+def test_only_google_itself_refuses_a_mailbox() -> None:
+    """What somebody in between says with a 401 is about them, and passes."""
+    refused = {"code": 401, "message": "Request had invalid authentication credentials."}
+    for error_of in (refused, {"code": 401}, refused | {"status": "NEW"}):
+        assert read(said(401, {"error": error_of})).kind is K.UNAUTHORISED, error_of
+    others = ({"error": {"message": "x"}}, {"error": {"code": "401"}}, {"error": {"code": 403}})
+    for body in (*others, {"error": "login"}, {"message": "Log in"}, [refused]):
+        assert read(said(401, body)).kind is K.UNAVAILABLE, body
+    page = Answer(401, {"retry-after": "90"}, b"<html>Log in</html>")
+    assert outcome_of(page, NOW).retry_after_us == 90 * SECOND
+    asked = json.dumps({"error": refused}).encode()
+    assert outcome_of(Answer(401, {"retry-after": "90"}, asked), NOW).retry_after_us is None
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "kind"),
+    [
+        (403, "rateLimitExceededUnreg", K.THROTTLED),
+        (429, "concurrentLimitExceeded", K.THROTTLED),
+        (403, "servingLimitExceeded", K.THROTTLED),
+        (403, "limitExceeded", K.THROTTLED),
+        (403, "userDailyLimitExceeded", K.EXHAUSTED),
+        (403, "uploadSizeLimitExceeded", K.UNAUTHORISED),
+        (403, "limitExceededByFar", K.UNAUTHORISED),
+        (400, "recipientLimitExceeded", K.UNAUTHORISED),
+    ],
+)
+def test_a_limit_by_any_name_is_a_limit(status: int, reason: str, kind: OutcomeKind) -> None:
+    assert read(error(status, reason, "x", name="PERMISSION_DENIED")).kind is kind
 
 
 def test_a_reason_nobody_knows_is_read_by_the_name_of_its_status() -> None:

@@ -123,7 +123,7 @@ def test_a_refusal_by_its_name_alone_is_read_as_well(fake: FakeGmail) -> None:
 
 def test_whoever_in_between_wants_a_password_gets_no_second_call(fake: FakeGmail) -> None:
     outcome = send(fake, letter(), Scripted(401, b"<html>Log in", HTML))
-    assert outcome.kind is K.UNAUTHORISED
+    assert outcome.kind is K.UNAVAILABLE
     assert len(fake.sends()) == 1 and len(fake.issued) == 1
 
 

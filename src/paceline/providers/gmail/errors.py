@@ -56,12 +56,13 @@ ERRORS: tuple[ErrorRow, ...] = (
 )
 
 BY_STATUS: Mapping[int, OutcomeKind] = {
-    401: _K.UNAUTHORISED,
+    401: _K.UNAVAILABLE,
     413: _K.REJECTED,
     429: _K.THROTTLED,
     503: _K.UNAVAILABLE,
 }
-"""What a status means by itself, where no reason is known: the body may be HTML, or nothing."""
+"""What a status means by itself, where no reason is known: the body may be HTML, or nothing. A 401
+that is not Google's own is that of somebody in between, and no reason to stop the account."""
 
 BY_NAME: Mapping[str, str] = {
     "UNAUTHENTICATED": STALE,
@@ -96,6 +97,10 @@ FINER: tuple[Finer, ...] = (
     ),
 )
 
+_LIMIT = re.compile(r"(?!\w*size)\w{0,40}limitExceeded(?:Unreg)?", re.IGNORECASE)
+"""Google has many limits, each with a name of its own, and another for whoever is not registered. A
+limit of a size is no matter of pace."""
+
 _RETRY_AT = re.compile(
     r"retry after (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)", re.IGNORECASE
 )
@@ -116,12 +121,21 @@ def _reason_in(error: Mapping[str, Any]) -> str:
 def _code_of(said: Mapping[str, Any]) -> str:
     error = _error_in(said)
     reason, status = _reason_in(error), error.get("status")
+    if reason not in _KNOWN and error.get("code") in (403, 429):
+        reason = _limit_in(reason) or reason
     if reason not in _KNOWN and isinstance(status, str):
         reason = BY_NAME.get(status, reason)
     for finer in FINER:
         if reason in finer.reasons and finer.says.search(str(error.get("message"))):
             return finer.code
     return reason
+
+
+def _limit_in(reason: str) -> str:
+    """The limit that one without a row of its own is as good as; empty where it is none of pace."""
+    if not _LIMIT.fullmatch(reason):
+        return ""
+    return "dailyLimitExceeded" if "daily" in reason.lower() else "rateLimitExceeded"
 
 
 _KNOWN = frozenset(row.code for row in ERRORS)
@@ -134,9 +148,16 @@ TABLE = ErrorTable(
 def outcome_of(answer: Answer, now: Instant) -> Outcome:
     """The outcome of a call to Gmail that was not answered with success."""
     outcome = TABLE.outcome_of(answer, now)
+    if answer.status == 401 and outcome.kind is _K.UNAVAILABLE and _is_googles(answer):
+        return outcome._replace(kind=_K.UNAUTHORISED, retry_after_us=None)
     if outcome.kind not in (_K.THROTTLED, _K.EXHAUSTED) or outcome.retry_after_us is not None:
         return outcome
     return outcome._replace(retry_after_us=_asked_us(outcome.reason, now))
+
+
+def _is_googles(answer: Answer) -> bool:
+    """Whether it is an error as Google writes them, which has its status in it."""
+    return _error_in(answer.said() or {}).get("code") == answer.status
 
 
 def is_stale(answer: Answer) -> bool:
