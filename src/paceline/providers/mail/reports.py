@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Collection
 from email.message import Message
+from email.parser import HeaderParser
 
 from paceline.core.errors import InputError
 from paceline.core.instants import Instant
@@ -26,6 +27,7 @@ from paceline.providers.mail.incoming import (
     key_named,
     spelled,
     taken_apart,
+    text_of,
     words_in,
 )
 
@@ -106,7 +108,10 @@ def _as_arf(incoming: Incoming, fields: Message, kind: str, at: Instant) -> list
 def _fields_of(part: Message) -> Message:
     payload = part.get_payload()
     inner = payload[0] if isinstance(payload, list) and payload else None
-    return inner if isinstance(inner, Message) else part
+    if not isinstance(inner, Message):
+        return part
+    # Some leave a line empty above their fields, which are a text then.
+    return inner if inner.keys() else HeaderParser().parsestr(text_of(inner).lstrip("\n"))
 
 
 def _is_from(incoming: Incoming, *domains: str) -> bool:
