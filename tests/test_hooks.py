@@ -151,7 +151,7 @@ def test_a_letter_that_a_mail_server_passes_on(settings: Settings, fake: FakeSer
         await until(app, lambda: all(_state(app, one) == "sent" for one in ids))
         by_target = {one.recipient: one for one in fake.letters}
         gone, keen = by_target["n1@example.com"], by_target["n2@example.com"]
-        back = bounce("who@knows.example", "", to=gone.sender)
+        back = bounce(gone.recipient, "", to=gone.sender)
         mail = {"Content-Type": "message/rfc822"}
         for _ in range(2):
             assert (await client.post(address, content=back, headers=mail)).status_code == 200

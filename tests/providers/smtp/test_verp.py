@@ -174,7 +174,7 @@ def test_a_bounce_without_any_message_id_finds_its_delivery_and_a_forged_one_non
         return world.write(work)
 
     def back(to: str) -> list[News]:
-        return read_letter(bounce("somebody@else.example", "", to=to), ours=[USER], at=1)
+        return read_letter(bounce(PEOPLE[1].address, "", to=to), ours=[USER], at=1)
 
     async def script(world: LiveWorld) -> None:
         world.connect({"verp": True, "return_path": BOUNCES})
