@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from paceline.core.instants import MILLISECOND
+from paceline.core.model import Target
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery
 from paceline.engine.watching import Watcher
@@ -34,11 +36,9 @@ def state_of(world: LiveWorld, target: str) -> Delivery:
     return world.read(read)
 
 
-def test_what_comes_back_is_believed_and_what_is_said_is_kept(
-    live: LiveWorld, fake: FakeServer, imap: ImapServer
-) -> None:
+def mailbox_of(imap: ImapServer) -> dict[str, Any]:
     access = imap.access()
-    mailbox = {
+    return {
         "imap_host": access.host,
         "imap_port": access.port,
         "imap_security": access.security,
@@ -46,8 +46,12 @@ def test_what_comes_back_is_believed_and_what_is_said_is_kept(
         "imap_password": access.password,
     }
 
+
+def test_what_comes_back_is_believed_and_what_is_said_is_kept(
+    live: LiveWorld, fake: FakeServer, imap: ImapServer
+) -> None:
     async def script(world: LiveWorld) -> None:
-        world.connect(mailbox)
+        world.connect(mailbox_of(imap))
         world.campaign(targets=PEOPLE[:5], parts=NOTE, action="email")
         process = world.lively()
         watcher = Watcher(process.journal, world.clock, world.providers, look_every_us=BRISK)
@@ -80,17 +84,38 @@ def test_what_comes_back_is_believed_and_what_is_said_is_kept(
     live.play(script)
 
 
+def test_somebody_at_postmaster_who_says_stop_is_obeyed(
+    live: LiveWorld, fake: FakeServer, imap: ImapServer
+) -> None:
+    """Their letter has all that a report in prose has, but for a sign that it is one."""
+    owner = "postmaster@client.example"
+
+    async def script(world: LiveWorld) -> None:
+        world.connect(mailbox_of(imap))
+        world.campaign(targets=[Target(owner, {"name": "Pia"})], parts=NOTE, action="email")
+        process = world.lively()
+        watcher = Watcher(process.journal, world.clock, world.providers, look_every_us=BRISK)
+        watching = asyncio.create_task(watcher.run())
+        await world.until_so(lambda: world.state() == "finished")
+        await imap.until("IDLE")
+        (letter,) = fake.letters
+        said = answer(owner, letter.message_id)
+        imap.append(said.replace(b"Yes, please.", b"STOP"))
+        await world.until_so(lambda: bool(world.read(lambda tx: tx.inbox.latest())))
+        watcher.stop()
+        await watching
+        await process.stop()
+        assert world.counts() == {"sent": 1}
+        listed = [(one[0], one[2]) for one in world.read(lambda tx: tx.suppressions.list())]
+        assert listed == [(owner, "opt-out")]
+
+    live.play(script)
+
+
 def test_a_mailbox_that_does_not_let_us_in_harms_no_sending(
     live: LiveWorld, imap: ImapServer
 ) -> None:
-    access = imap.access()
-    mailbox = {
-        "imap_host": access.host,
-        "imap_port": access.port,
-        "imap_security": access.security,
-        "imap_username": access.username,
-        "imap_password": "wrong",
-    }
+    mailbox = mailbox_of(imap) | {"imap_password": "wrong"}
 
     async def script(world: LiveWorld) -> None:
         world.connect(mailbox)
