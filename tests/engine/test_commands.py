@@ -153,7 +153,12 @@ def test_a_change_keeps_what_it_does_not_mention(world: World) -> None:
         change(world, unset=("daily",))
         assert world.account_now().policy["daily"] == {"email": 2000}
         change(world, policy="smtp")
-        assert world.account_now().policy == {"rate": "5/s", "zone": "UTC", "concurrency": 2}
+        assert world.account_now().policy == {
+            "rate": "5/s",
+            "zone": "UTC",
+            "timeout": "5m",
+            "concurrency": 2,
+        }
 
     world.play(script)
 

@@ -14,7 +14,7 @@ def shown(world: World, catalogue: Catalogue) -> tuple[LimitsView, dict[str, tup
 
 def test_the_first_that_says_anything_holds(world: World) -> None:
     written = {"ours": {"extends": "cold-email", "min_gap": "8m", "weekly": {"email": 60}}}
-    catalogue = Catalogue(written, {"timeout": "20s", "retry": "1m"})
+    catalogue = Catalogue(written, {"timeout": "20s", "part_gap": "1s", "retry": "1m"})
     world.house = House(world.providers, catalogue)
 
     async def script(world: World) -> None:
@@ -27,12 +27,13 @@ def test_the_first_that_says_anything_holds(world: World) -> None:
         assert lines["min_gap"] == ("8m", "policy ours in paceline.toml")
         assert lines["spacing"] == ("5m..20m", "preset cold-email")
         assert lines["zone"] == ("America/New_York", "its hours")
-        assert lines["timeout"] == ("20s", "paceline.toml, for all")
+        assert lines["timeout"] == ("5m", "preset cold-email")
+        assert lines["part_gap"] == ("1s", "paceline.toml, for all")
         assert lines["retry"] == ("2m", "the account's own")
         assert lines["batch"] == ("none", "default")
         assert lines["concurrency"] == ("1", "default")
         # What is written anew holds when the service starts; until then it is only said.
-        changed = Catalogue({"ours": {"extends": "cold-email"}}, {"timeout": "20s"})
+        changed = Catalogue({"ours": {"extends": "cold-email"}}, {"part_gap": "1s"})
         view, lines = shown(world, changed)
         assert view.outdated
         assert lines["min_gap"] == ("8m", "preset cold-email")

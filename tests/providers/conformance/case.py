@@ -170,6 +170,9 @@ class Case:
     reports: Reports | None = None
     speaks_http: bool = False
     """Whether it is an HTTP API behind which anybody's pages may turn up."""
+    shut_out: OutcomeKind = OutcomeKind.UNAUTHORISED
+    """What a 401 in nobody's own words is taken for: a provider that never says no without a reason
+    of its own was not the one who said it."""
     actions: frozenset[str] = field(default_factory=lambda: frozenset({"message"}))
     """What it can send, as its documentation says."""
 

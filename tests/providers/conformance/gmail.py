@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Message
 from paceline.providers.gmail import GmailProvider
 from paceline.providers.gmail.errors import BY_STATUS, ERRORS, SENDING_LIMIT, STALE, TABLE
@@ -76,6 +77,7 @@ CASES = [
         ROWS,
         secret=key_text(),
         speaks_http=True,
+        shut_out=OutcomeKind.UNAVAILABLE,
         actions=frozenset({"email"}),
     )
 ]
