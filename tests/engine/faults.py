@@ -272,7 +272,7 @@ class _StandingRunner:
     def __init__(self, host: Standstill) -> None:
         self._host = host
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         host = self._host
         host.before(function)
         await host.pass_gate()

@@ -40,7 +40,7 @@ LOCKED = raising(RowBusy("a row is locked"))
 class Unhurried(InlineRunner):
     """Lets the loop go on before it works, as a thread would: whoever was answered has heard it."""
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         for _ in range(3):
             await asyncio.sleep(0)
         return function()

@@ -19,6 +19,7 @@ import pytest
 
 from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import HOUR, MILLISECOND
+from paceline.engine import journal as journals
 from paceline.engine.clock import LoopClock, SystemClock
 from paceline.engine.journal import GroupJournal, InlineRunner, ThreadRunner
 from paceline.engine.ports import LaneResult, LaneUnit, Lease, Store, Tx
@@ -112,6 +113,44 @@ def test_lanes_whose_turn_it_is_share_a_group_though_the_commit_takes_no_time(
     play(worlds, script)
 
 
+def test_nobody_is_waited_for_once_as_many_have_come_as_came_lately(worlds: Worlds) -> None:
+    """And whoever is missing is, for a few turns: three come, then two and one a little later."""
+
+    async def script(world: World) -> None:
+        groups = Groups()
+        journal = journal_here(world, world.store, groups)
+        units = [unit_of(world, lease) for lease in own_lanes(world, "ann", "bob", "cy").values()]
+
+        async def turns_of(late: int) -> int:
+            turns, ended = 0, False
+
+            async def submit(unit: Any, after: int) -> None:
+                nonlocal ended
+                for _ in range(after):
+                    await asyncio.sleep(0)
+                await journal.submit(unit)
+                ended = True
+
+            first, second, third = units
+            asked = [submit(first, 0), submit(second, 0), submit(third, late)]
+            submitted = [asyncio.ensure_future(one) for one in asked]
+            while not ended:
+                await asyncio.sleep(0)
+                turns += 1
+            await asyncio.gather(*submitted)
+            return turns
+
+        for _ in range(60):  # at first anybody may come
+            await turns_of(0)
+        prompt = await turns_of(0)
+        assert prompt < journals.QUIET_TURNS
+        assert await turns_of(5) > prompt
+        assert await turns_of(0) == prompt
+        assert set(groups.sizes) == {3}
+
+    play(worlds, script)
+
+
 @pytest.mark.parametrize(("together", "sizes"), [(True, [3]), (False, [1, 1, 1])])
 def test_what_is_done_for_all_at_once_is_waited_for_on_a_store_that_takes_its_time(
     worlds: Worlds, together: bool, sizes: list[int]
@@ -130,6 +169,31 @@ def test_what_is_done_for_all_at_once_is_waited_for_on_a_store_that_takes_its_ti
 
         assert await asyncio.gather(*map(after_turns, (0, 3, 6))) == [0, 6, 12]
         assert groups.sizes == sizes and seen.at_once == [False] * len(sizes)
+
+    play(worlds, script)
+
+
+@pytest.mark.parametrize(
+    ("hurried", "lanes", "sizes"), [(True, 3, [3]), (False, 3, [1, 1, 1]), (True, 18, [16, 2])]
+)
+def test_a_handful_of_lanes_without_a_pace_is_waited_for_on_a_store_that_takes_its_time(
+    worlds: Worlds, hurried: bool, lanes: int, sizes: list[int]
+) -> None:
+    async def script(world: World) -> None:
+        groups, seen = Groups(), Seen(world.store)
+        seen.prompt = False
+        journal = journal_here(world, seen, groups)
+        leases = own_lanes(world, *(f"lane-{number}" for number in range(lanes)))
+        units = [unit_of(world, lease) for lease in leases.values()]
+
+        async def after_turns(unit: LaneUnit, turns: int) -> LaneResult:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await journal.submit(unit, hurried=hurried)
+
+        coming = [after_turns(unit, 3 * place) for place, unit in enumerate(units)]
+        assert await asyncio.gather(*coming) == [PASSED] * lanes
+        assert groups.sizes == sizes
 
     play(worlds, script)
 
@@ -268,7 +332,7 @@ class Gone(InlineRunner):
     def __init__(self, error: BaseException) -> None:
         self._error = error
 
-    async def run(self, function: Any) -> Any:
+    async def run(self, function: Any, *, at_once: bool = False) -> Any:
         raise self._error
 
 

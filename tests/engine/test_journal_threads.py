@@ -132,7 +132,7 @@ def test_a_loop_that_ends_leaves_no_caller_waiting_for_ever() -> None:
     """The drainer is cancelled with a group in hand and another one waiting: all hear of it."""
 
     class Never(InlineRunner):
-        async def run(self, function: Callable[[], T]) -> T:
+        async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
             await asyncio.get_running_loop().create_future()
             return function()
 

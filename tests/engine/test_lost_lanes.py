@@ -37,7 +37,7 @@ class Gate:
     def open(self) -> None:
         self._open.set()
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         await self._open.wait()
         answer = function()
         await self._open.wait()

@@ -36,7 +36,7 @@ class SlowIntents:
         self._world = world
         self.slow = False
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         answer = function()
         if self.slow and intends(function):
             await self._world.wait(SLOW_US)

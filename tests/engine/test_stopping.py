@@ -152,7 +152,7 @@ def test_a_stop_while_the_store_hangs_does_not_hang(worlds: Worlds, calls: int) 
         def __init__(self) -> None:
             self.left = calls
 
-        async def run(self, function: Callable[[], T]) -> T:
+        async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
             self.left -= 1
             if self.left < 0:
                 await forever()

@@ -83,7 +83,7 @@ class _LateRunner:
         self._world = world
         self._waits_us = waits_us
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         await self._world.wait(self._waits_us)
         return function()
 

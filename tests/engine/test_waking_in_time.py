@@ -53,7 +53,7 @@ class UnevenDisk:
         self._world = world
         self._commits = 0
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         answer = function()
         self._commits += 1
         await self._world.clock.sleep((2 if self._commits % 3 else 20) * MILLISECOND)

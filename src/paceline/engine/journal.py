@@ -47,7 +47,11 @@ GROUP_LIMIT = 500
 """Units in one transaction at most: other writers of the same file wait for its end."""
 QUIET_TURNS = 8
 """Turns of the loop in which nobody came, after which nobody is expected."""
+HANDFUL = 16
+"""Lanes that pay more for a second group than they win by it."""
 COMING_US = 8 * MILLISECOND
+BEGUN_WITHIN_S = 0.002
+"""How long the loop stands still at most, until the other thread has begun."""
 PATIENCE_US = 4 * MILLISECOND
 """What work other than that of lanes is kept waiting for company at most."""
 
@@ -55,7 +59,9 @@ PATIENCE_US = 4 * MILLISECOND
 class Runner(Protocol):
     """Runs a synchronous function for the event loop."""
 
-    async def run(self, function: Callable[[], T]) -> T: ...
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
+        """``at_once``: the loop does nothing else until it has begun, which is a moment."""
+        ...
 
     def close(self) -> None: ...
 
@@ -66,8 +72,17 @@ class ThreadRunner:
     def __init__(self, name: str, threads: int = 1) -> None:
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
-    async def run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
+        loop = asyncio.get_running_loop()
+        if not at_once:
+            return await loop.run_in_executor(self._pool, function)
+        begun = Lock()
+        begun.acquire()
+        running = loop.run_in_executor(self._pool, _telling(begun.release, function))
+        # A thread that wakes up asks for the interpreter, and a busy loop hands it over late:
+        # whatever it is to do without it would begin when there is nothing to be done beside it.
+        begun.acquire(timeout=BEGUN_WITHIN_S)
+        return await running
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
@@ -76,7 +91,7 @@ class ThreadRunner:
 class InlineRunner:
     """The caller's own thread: for simulated worlds, where threads would break determinism."""
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         return function()
 
     def close(self) -> None:
@@ -116,6 +131,8 @@ class GroupJournal:
         """How many of those who wait have no pace to keep."""
         self._others = 0
         """How many of them are no lane's."""
+        self._company = group_limit
+        """How many come together, as far as that has shown lately."""
         self._drainer: asyncio.Task[None] | None = None
 
     def submit(
@@ -180,9 +197,11 @@ class GroupJournal:
     async def _drain_group(self) -> None:
         if self._gather_us:
             await self._let_gather()
-        if self._here or (self._serves and self._waiting[0].together is not None):
-            await self._let_others_come()
+        if self._serves:
+            await self._let_others_come(self._expected())
         group = self._next_group()
+        # One that was missed is waited for again the next times, and forgotten after a while.
+        self._company = max(len(group), self._company * 7 // 8)
         self._began_us = self._clock.monotonic_us()
         _answer(group, await self._commit(group))
         self._tell(len(group), self._clock.monotonic_us() - self._began_us)
@@ -202,16 +221,25 @@ class GroupJournal:
             return 0
         return min(self._gather_us, PATIENCE_US) if self._others else self._gather_us
 
-    async def _let_others_come(self) -> None:
+    async def _let_others_come(self, expected: int) -> None:
         """A commit that takes hardly any time gathers hardly any company. Lanes whose turn it is
         right now are worth waiting for: they take a few turns of the loop from one unit to the
         next, where the provider answers at once. Not for long, though: those who are on time
-        would be late with all the others. On any store who asks for the same is worth it, too."""
+        would be late with all the others. Once all that are expected are there nobody is missed."""
         turns, known = 0, len(self._waiting)
         until_us = self._clock.monotonic_us() + COMING_US
-        while turns < QUIET_TURNS and self._clock.monotonic_us() < until_us:
+        while known < expected and turns < QUIET_TURNS and self._clock.monotonic_us() < until_us:
             await self._clock.sleep(0)
             turns, known = turns + 1 if len(self._waiting) == known else 0, len(self._waiting)
+
+    def _expected(self) -> int:
+        """How many are worth waiting for: as many as came together lately. Where the loop has its
+        hands free while a group is committed, another one can gather meanwhile; there only whoever
+        asks for the same is waited for, and a handful of lanes without a pace, which would come in
+        two halves by turns and pay twice for what a group costs by itself."""
+        if self._here or self._waiting[0].together is not None:
+            return self._company
+        return min(self._company, HANDFUL) if self._hurried else 0
 
     def _next_group(self) -> list[Entry]:
         group, left = [self._waiting.popleft()], list[Entry]()
@@ -304,7 +332,7 @@ class GroupJournal:
                 to_commit.close()
 
         try:
-            await self._writer.run(end)
+            await self._writer.run(end, at_once=True)
         except StoreError as error:
             return [error] * len(group) if is_away(error) else None
         except BaseException as error:
@@ -313,6 +341,14 @@ class GroupJournal:
                 to_commit.__exit__(type(error), error, error.__traceback__)
             raise
         return answers
+
+
+def _telling(begun: Callable[[], None], function: Callable[[], T]) -> Callable[[], T]:
+    def run() -> T:
+        begun()
+        return function()
+
+    return run
 
 
 def _read(store: Store, work: Work[T]) -> T:

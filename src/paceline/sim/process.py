@@ -349,7 +349,7 @@ class PortRunner:
         self._process = process
         self._writes = writes
 
-    async def run(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T], *, at_once: bool = False) -> T:
         process, weather = self._process, self._process.around.weather
         if process.hindered:
             await process.pass_gate()
