@@ -17,8 +17,10 @@ import structlog
 
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
+from paceline.core.errors import ProviderError
 from paceline.core.instants import SECOND, Instant
 from paceline.core.outcome import Outcome
+from paceline.core.usage import Usage
 from paceline.engine.beginning import telling_when_begun
 from paceline.engine.context import LaneContext
 from paceline.engine.deadline import Deadline
@@ -57,11 +59,17 @@ class Calls:
         self._follow_the_clock = follow_the_clock
         self._late_ended = late_ended
         self._deadline = Deadline()
-        self._dropped = False
+        self.dropped = False
+        """Whether nobody waits for any of them any more."""
+
+    @property
+    def prompt(self) -> bool:
+        """Whether it is worth a try to begin one without waiting."""
+        return self._driver.is_prompt
 
     def drop(self) -> None:
         """Those that were left behind end with their lane."""
-        self._dropped = True
+        self.dropped = True
         self._deadline.drop()
         for late in self._context.late.of(self._lease):
             log.error("lane ends before its call", account=late.account.name, key=late.key)
@@ -83,14 +91,42 @@ class Calls:
                     return outcome
             leave = partial(self._leave, flight, message.key)
             return await within_time(self._begin(flight, message, begun), timeout_us, leave)
-        except TimeoutError:
-            reason = f"no answer within {timeout_us / SECOND:g} s"
-            return outcomes.unknown(not_ended(reason) if flight.left else reason)
         except Exception as error:
-            # A driver must answer with an outcome. When it raises instead, the message may be
-            # out or not: only "unknown" is honest.
-            log.exception("driver failed", account=self._memory.account.name, key=message.key)
-            return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
+            return self._lost(flight, message, error)
+
+    def set_off(self, flight: Flight, message: Message) -> _Begun:
+        """Begin a call for whose answer nobody waits: what it ``came_to`` is asked when it is done.
+        None where it has to be made the usual way."""
+        try:
+            call = self._begin_at_once(flight, message)
+        except asyncio.CancelledError:
+            # Nobody has told it to stop, for there is no task that could be.
+            return self._lost(flight, message, ProviderError("the driver broke off its own call"))
+        except Exception as error:
+            return self._lost(flight, message, error)
+        if call is not None and not isinstance(call, Outcome):
+            self._deadline.watch(call, self._memory.policy.timeout_us)
+        return call
+
+    def came_to(
+        self, flight: Flight, message: Message, call: asyncio.Future[Outcome | None]
+    ) -> Outcome | None:
+        """What a call that was set off has answered; None where nobody has heard of it."""
+        try:
+            return self._deadline.came_to(call)
+        except Exception as error:
+            return self._lost(flight, message, error)
+
+    def _lost(self, flight: Flight, message: Message, error: Exception) -> Outcome:
+        """What a call is that has no answer."""
+        if isinstance(error, TimeoutError):
+            reason = f"no answer within {self._memory.policy.timeout_us / SECOND:g} s"
+            return outcomes.unknown(not_ended(reason) if flight.left else reason)
+        # A driver must answer with an outcome. When it raises instead, the message may be out or
+        # not: only "unknown" is honest.
+        told = {"account": self._memory.account.name, "key": message.key}
+        log.error("driver failed", exc_info=error, **told)
+        return outcomes.unknown(f"driver failed: {type(error).__name__}: {error}")
 
     def _begin_at_once(self, flight: Flight, message: Message) -> _Begun:
         """The same as ``_begin`` without a task; None where that cannot be."""
@@ -147,12 +183,17 @@ class Calls:
     ) -> None:
         """A call has begun by now, and counts from now on: by the clock as it was looked at last,
         which is ahead of the one that nobody sets by so much."""
-        memory = self._memory
-        flight.started_at = begun_at = ahead_us + self._clock.monotonic_us()
-        counted_at = begun_at + self._context.lead.guard_us
-        memory.usage = usages.started(memory.usage, counted_at, memory.policy, flight.ask.reply)
+        flight.started_at = ahead_us + self._clock.monotonic_us()
+        self._memory.usage = self.counted(self._memory.usage, flight)
         if begun is not None:
             begun.set_result(None)
+
+    def counted(self, usage: Usage, flight: Flight) -> Usage:
+        """Usage with a call counted from when it has begun, if it has."""
+        if flight.started_at is None:
+            return usage
+        counted_at = flight.started_at + self._context.lead.guard_us
+        return usages.started(usage, counted_at, self._memory.policy, flight.ask.reply)
 
     def _leave(self, flight: Flight, key: str, call: asyncio.Future[Any]) -> None:
         """A call does not end: the flight lands in doubt, and the call is watched on its own."""
@@ -171,5 +212,5 @@ class Calls:
             signals=memory.signals,
         )
         context.late.watch(late, context.journal, context.clock, context.lease)
-        if self._dropped:
+        if self.dropped:
             call.cancel()

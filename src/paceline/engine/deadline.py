@@ -34,31 +34,46 @@ class Deadline:
         ``TimeoutError``."""
         if call.done():
             return answered(call)
-        loop = call.get_loop()
-        self._call, self._until_s = call, loop.time() + timeout_us / SECOND
-        if self._timer is None or self._rings_s > self._until_s:
-            self._wind(loop)
+        self.watch(call, timeout_us)
         try:
-            return await call
+            await call
         except asyncio.CancelledError:
             if is_leaving():
                 if call.done():
                     note_end(call)
                 raise
-            if self._call is None:
-                raise TimeoutError from None
-            return answered(call)
         finally:
+            in_time, self._call = self._call is call, None
+        return _came_to(call, in_time=in_time)
+
+    def watch(self, call: asyncio.Future[Any], timeout_us: int) -> None:
+        """From now on: it is called off if it is not answered within so long."""
+        loop = call.get_loop()
+        self._call, self._until_s = call, loop.time() + timeout_us / SECOND
+        if self._timer is None or self._rings_s > self._until_s:
+            self._wind(loop)
+
+    def came_to(self, call: asyncio.Future[T]) -> T:
+        """What a call that was watched has answered; a ``TimeoutError`` if it was called off."""
+        in_time = self._call is call
+        if in_time:
             self._call = None
+        return _came_to(call, in_time=in_time)
 
     def drop(self) -> None:
         """Nobody waits for anything any more."""
+        self._stop()
+        call, self._call = self._call, None
+        if call is not None:
+            call.cancel()
+
+    def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _wind(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.drop()
+        self._stop()
         self._rings_s = self._until_s
         self._timer = loop.call_at(self._until_s, self._ring, loop)
 
@@ -72,3 +87,9 @@ class Deadline:
             return
         self._call = None
         call.cancel()
+
+
+def _came_to(call: asyncio.Future[T], *, in_time: bool) -> T:
+    if call.cancelled() and not in_time:
+        raise TimeoutError
+    return answered(call)

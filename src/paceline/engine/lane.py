@@ -204,7 +204,7 @@ class Lane:
         if part_at is not None and part_at <= now:
             return now
         start_at: Instant | None = None
-        if not self._stopping and len(sender) < self._memory.policy.concurrency:
+        if not self._stopping and sender.room > 0:
             start_at = await self._chooser.start_next(now)
             if start_at is not None and start_at <= now:
                 self._refused_parks = 0

@@ -12,6 +12,7 @@ from functools import partial
 
 import structlog
 
+from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.durations import Chance
 from paceline.core.instants import Instant
@@ -25,6 +26,7 @@ from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED
+from paceline.engine.lookahead import Lookahead
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import Intent, LaneUnit, Lease, Message
@@ -70,8 +72,12 @@ class Sender:
             follow_the_clock=self.follow_the_clock,
             late_ended=self._late_ended,
         )
+        self._name = on_whose_behalf()
         self._calls: set[asyncio.Task[None]] = set()
         """Those that are made beside each other."""
+        self._lookahead = Lookahead(
+            memory, context.clock, self._at_provider, land=self._land, beside=self._begin_beside
+        )
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -89,7 +95,13 @@ class Sender:
     @property
     def under_way(self) -> bool:
         """Whether an answer is awaited, or has to be taken up."""
-        return bool(self._calls or self._landed)
+        return bool(self._calls or self._landed or self._lookahead.is_out)
+
+    @property
+    def room(self) -> int:
+        """For how many deliveries more an intent may be written now."""
+        most = self._memory.policy.concurrency + self._lookahead.room
+        return most - len(self._flights)
 
     def writes_to(self, target: str) -> bool:
         return any(flight.delivery.target == target for flight in self._flights.values())
@@ -233,7 +245,7 @@ class Sender:
             if not passed:
                 # Somebody paused, stopped, suppressed or changed something, or the store is away.
                 # Nothing was sent, so nothing was spent; look again before deciding anything.
-                self._memory.usage = before
+                self._memory.usage = self._lookahead.counted(before)
                 self._outbox.stale = True
         if passed:
             self._context.observer.intended(self._memory.account.name, delivery.id, now)
@@ -251,20 +263,31 @@ class Sender:
         self._flights[flight.delivery.id] = flight
         flight.next_part_at = None
         flight.started_at = None
+        alone = self._memory.policy.concurrency == 1
+        if alone and (self._landed or self._lookahead.is_out):
+            reason = await self._lookahead.turn(self._landed)
+            if reason is not None:
+                self._land(flight, outcomes.withdrawn(reason))
+                return
         us, now = self._clock.monotonic_us(), self._clock.now()
         if now < flight.not_before_at or not self._context.lease.safe_at(us, now):
             await self._context.lease.until_safe(flight.not_before_at)
-        if self._memory.policy.concurrency == 1:
+        if not alone:
+            # Nothing is decided before it is known from when this one counts.
+            await self._begin_beside(flight, message)
+        elif not self._lookahead.set_off(flight, message):
             self._land(flight, await self._at_provider.call(flight, message))
-            return
+
+    def _begin_beside(self, flight: Flight, message: Message) -> asyncio.Future[None]:
+        """Have the provider called in a task of its own; done when it has begun."""
         loop = asyncio.get_running_loop()
-        begun = loop.create_future()
+        begun: asyncio.Future[None] = loop.create_future()
         beside = self._call_beside(flight, message, begun)
-        call = loop.create_task(beside, name=on_whose_behalf())
+        # One that is begun by an answer is begun by no task, and still on somebody's behalf.
+        call = loop.create_task(beside, name=self._name)
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
-        # Nothing is decided before it is known from when this one counts.
-        await begun
+        return begun
 
     async def _call_beside(
         self, flight: Flight, message: Message, begun: asyncio.Future[None]
@@ -276,7 +299,9 @@ class Sender:
         self._tell_landed()
 
     def _land(self, flight: Flight, outcome: Outcome) -> None:
-        self._landed.append((flight, outcome, self._clock.now()))
+        at = self._clock.now()
+        self._landed.append((flight, outcome, at))
+        self._lookahead.landed(flight, at)
         self._tell_landed()
 
     def take_up(self) -> None:

@@ -165,7 +165,7 @@ def settle(
 ) -> Settled:
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
-    if _is_plain_yes(outcome, usage, policy):
+    if is_plain_yes(outcome, usage, policy):
         after = _used(flight, outcome, usage, policy)
         settlement = _settlement(flight, outcome, ACCEPTED, policy, capabilities, now)
         return Settled(settlement, after, NO_AFTERMATH)
@@ -222,7 +222,7 @@ def settle(
     return Settled(settlement, after, aftermath, slowed)
 
 
-def _is_plain_yes(outcome: Outcome, usage: Usage, policy: Policy) -> bool:
+def is_plain_yes(outcome: Outcome, usage: Usage, policy: Policy) -> bool:
     """Whether nothing follows from an answer beyond its own delivery, as from nearly every one:
     nobody is held back, and nobody counts how many have failed."""
     accepted = outcome.kind is OutcomeKind.ACCEPTED and not outcome.reason
