@@ -142,3 +142,12 @@ PLANNED = replace(
 )
 """As many as a day has room for are laid out on it, and then somebody sends one more; where they
 send a few, what no longer fits goes on the third day."""
+RUSHING = replace(
+    quick(
+        {"timeout": "5s"},
+        targets=200,
+        provider={"latency": "2ms..40ms", "throttle_every": 9, "retry_after": "20s"},
+    ),
+    prompt=True,
+)
+"""No pace to keep, and drivers that can begin at once: lanes look ahead."""

@@ -152,6 +152,15 @@ def test_a_gap_that_was_drawn_is_kept() -> None:
     assert broken(evidence(before, call(2, 1, reply=True), policy=policy)) == set()
 
 
+def test_a_call_beside_another_where_one_may_be_under_way() -> None:
+    """A third one where there may be three is as many as there may be."""
+    policy = {"concurrency": 3}
+    assert broken(evidence(call(1), call(2, SECOND, beside=1))) == {"never too close"}
+    assert broken(evidence(call(1), call(2, SECOND, beside=0))) == set()
+    assert broken(evidence(call(1, beside=2), policy=policy)) == set()
+    assert broken(evidence(call(1, beside=3), policy=policy)) == {"never too close"}
+
+
 def test_a_batch_without_its_pause() -> None:
     policy = {"spacing": "1s", "batch": "2 then 30s"}
     calls = [call(number, number * SECOND) for number in (1, 2, 3)]
@@ -205,3 +214,14 @@ def test_whoever_was_asked_to_wait() -> None:
 def test_an_upload_that_was_not_needed() -> None:
     load = Loaded(NOON, NOON, "process-0", "lane-0", "media", None)
     assert broken(evidence(loaded=[load])) == set()
+
+
+def test_whoever_calls_one_at_a_time_has_heard_that_it_must_wait() -> None:
+    """Of several at a time, one may have been chosen by then."""
+    first, next_one = call(1), call(2, 2)
+    heard = Heard(NOON + 1, NOON + 1, "process-0", "lane-0", first.key, 1, MINUTE)
+    assert broken(evidence(first, next_one, heard=[heard])) == {"never impatient"}
+    several = {"concurrency": 3}
+    assert broken(evidence(first, next_one, heard=[heard], policy=several)) == set()
+    later = call(2, 2 * SECOND)
+    assert broken(evidence(first, later, heard=[heard], policy=several)) == {"never impatient"}

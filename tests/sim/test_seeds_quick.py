@@ -18,3 +18,8 @@ def test_gallery_in_heavy_weather(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", chunks(12, 6), ids=str)
 def test_campaign_in_light_weather(seeds: range) -> None:
     all_is_well("campaign", "light", seeds)
+
+
+@pytest.mark.parametrize("seeds", chunks(12, 6), ids=str)
+def test_rush_in_heavy_weather(seeds: range) -> None:
+    all_is_well("rush", "heavy", seeds)

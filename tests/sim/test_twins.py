@@ -17,6 +17,7 @@ from tests.sim.campaign_twins import CAMPAIGN_TWINS
 from tests.sim.inbox_twins import INBOX_TWINS
 from tests.sim.journal_twins import JOURNAL_TWINS
 from tests.sim.reminder_twins import REMINDER_TWINS
+from tests.sim.rush_twins import RUSH_TWINS
 from tests.sim.signal_twins import SIGNAL_TWINS
 from tests.sim.talk_twins import TALK_TWINS
 from tests.sim.twins import TWINS, Twin
@@ -31,6 +32,7 @@ ALL = (
     *INBOX_TWINS,
     *TALK_TWINS,
     *BID_TWINS,
+    *RUSH_TWINS,
 )
 
 

@@ -11,6 +11,7 @@ from paceline.sim import (
     campaign_worlds,
     inbox_worlds,
     reminder_worlds,
+    rush_worlds,
     signal_worlds,
     talk_worlds,
     worlds,
@@ -39,6 +40,7 @@ WORLDS: dict[str, Callable[[random.Random, Faults], World]] = {
     "inbox": inbox_worlds.inbox,
     "talks": talk_worlds.talks,
     "replies": talk_worlds.replies,
+    "rush": rush_worlds.rush,
 }
 ANY = "any"
 """Instead of a name: each seed chooses one of the quick worlds."""

@@ -26,6 +26,7 @@ from paceline.providers.registry import Registry
 from paceline.providers.sandbox import SandboxProvider
 from paceline.sim.beside import Doors, lookers, wire_of
 from paceline.sim.loop import OWNER, VirtualLoop
+from paceline.sim.machine import MachineClock, Skew
 from paceline.sim.phone import Phone
 from paceline.sim.trace import Trace
 from paceline.sim.watching import CommitWatch
@@ -36,13 +37,6 @@ T = TypeVar("T")
 
 TELLING_SECONDS = 2
 """How long a stop waits for a notice that is under way."""
-
-
-@dataclass(slots=True)
-class Skew:
-    """By how much a machine's clock is wrong; set by whoever sets the clock."""
-
-    us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +55,8 @@ class Surroundings:
     """Where operators are told of alerts, in worlds in which they are."""
     links: Links | None = None
     """By which people unsubscribe, in worlds with mail."""
-
-
-class _MachineClock(SystemClock):
-    """Reads microseconds where the machine's own clock reads nanoseconds: it is read so often."""
-
-    def __init__(self, true: LoopClock, skew: Skew, **ways: Any) -> None:
-        super().__init__(**ways)
-        self._true = true
-        self._skew = skew
-
-        self.monotonic_us = true.monotonic_us  # type: ignore[method-assign]
-
-    def now(self) -> Instant:
-        return self._true.now() + self._skew.us
+    prompt: bool = False
+    """Whether drivers can begin a call without being waited for."""
 
 
 class Process:
@@ -135,7 +117,7 @@ class Process:
 
     def _clock(self) -> SystemClock:
         """The machine's clock as the engine reads it in production, over virtual time."""
-        return _MachineClock(
+        return MachineClock(
             self.around.clock, self.skew, sleep=self._sleep, call_later=self._call_later
         )
 

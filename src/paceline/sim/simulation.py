@@ -23,9 +23,9 @@ from paceline.sim.checks.evidence import OVER
 from paceline.sim.correspondence import Correspondence
 from paceline.sim.diary import Annals, Diary
 from paceline.sim.loop import VirtualClock, VirtualLoop, run_virtual
+from paceline.sim.machine import Skew
 from paceline.sim.operators import OUT_OF_SERVICE, REPLIES
 from paceline.sim.posting import keep_hours, next_mail_at, open_the_office, told, unread
-from paceline.sim.process import Skew
 from paceline.sim.reminder_orders import left
 from paceline.sim.reminding import Routine
 from paceline.sim.stage import DRIFT_US, Stage, set_stage

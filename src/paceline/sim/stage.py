@@ -29,12 +29,13 @@ from paceline.sim.beside import let_knock
 from paceline.sim.chronicle import Chronicle
 from paceline.sim.customers import Exchange
 from paceline.sim.diary import Diary
+from paceline.sim.machine import Skew
 from paceline.sim.mailing import Mailing
 from paceline.sim.minutes import Minutes
 from paceline.sim.operators import Operators
 from paceline.sim.phone import Phone
 from paceline.sim.post_office import Letters, PostOffice
-from paceline.sim.process import Process, Skew, Surroundings
+from paceline.sim.process import Process, Surroundings
 from paceline.sim.register import Register
 from paceline.sim.reminder_orders import set_up
 from paceline.sim.responding import WAY
@@ -124,7 +125,16 @@ def set_stage(
     phone = None if world.signals is None else Phone()
     links = _links(store) if world.post is not None else None
     around = Surroundings(
-        clock, store, provider, witness, weather, trace, copy_context(), phone, links
+        clock,
+        store,
+        provider,
+        witness,
+        weather,
+        trace,
+        copy_context(),
+        phone,
+        links,
+        prompt=world.prompt,
     )
     if chronicle is not None:
         chronicle.calls = witness.calls

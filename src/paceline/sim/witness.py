@@ -40,6 +40,8 @@ class Seen:
     facts: CallFacts | None
     gap_us: int
     """The gap to keep after this call, as the database has it."""
+    beside: int = 0
+    """How many other calls its caller was waiting for on that account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Witness:
         self.suppressed_at: dict[str, Instant] = {}
         """When an address was suppressed by an operator: the instant of the commit."""
 
-    def see_call(self, process: Process, account: str, message: Message) -> None:
+    def see_call(self, process: Process, account: str, message: Message, beside: int) -> None:
         delivery_id, part = (int(number) for number in message.key.rsplit("-", 2)[1:])
         with self._store.read() as tx:
             facts = tx.audit.at_call(delivery_id, part)
@@ -124,6 +126,7 @@ class Witness:
                 part=part,
                 facts=facts,
                 gap_us=gap_us,
+                beside=beside,
             )
         )
 

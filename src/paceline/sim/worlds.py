@@ -71,6 +71,8 @@ class World:
     and how conversations stand is read with every commit."""
     climate: Climate | None = None
     """A climate of its own, where it is worse than the weather that was asked for."""
+    prompt: bool = False
+    """Whether its provider's drivers can begin a call without being waited for."""
     rests: bool = False
     """Whether nobody runs while nothing is due for long, at night and at weekends: to play those
     takes most of the time of a campaign of weeks, and nothing happens in them."""
@@ -89,8 +91,8 @@ STARTS = tuple(
     )
 )
 
-_TEXT = Part("text", "hello {{ target }}")
-_PARTS = (_TEXT, Part("text", "and one more thing"), Part("text", "goodbye"))
+TEXT = Part("text", "hello {{ target }}")
+PARTS = (TEXT, Part("text", "and one more thing"), Part("text", "goodbye"))
 
 
 def mail(rng: random.Random, faults: Faults, accounts: int = 300, days: int = 1) -> World:
@@ -151,7 +153,7 @@ def groups(rng: random.Random, faults: Faults) -> World:
         "reminder",
         names,
         rng.randint(20, 50),
-        parts=_PARTS[: rng.randint(1, 3)],
+        parts=PARTS[: rng.randint(1, 3)],
         window=window,
         at_close=rng.choice(("skip", "resume")),
     )
@@ -245,7 +247,7 @@ def takeover(rng: random.Random, faults: Faults) -> World:
         lasts_us=rng.randint(4, 12) * MINUTE,
         calm_us=2 * DAY,
         senders=senders,
-        mailings=(Mailing("word", names, rng.randint(30, 70), parts=_PARTS[: rng.randint(1, 2)]),),
+        mailings=(Mailing("word", names, rng.randint(30, 70), parts=PARTS[: rng.randint(1, 2)]),),
         processes=3,
         fleet=rng.random() < 0.7,
     )
@@ -271,7 +273,7 @@ def gallery(rng: random.Random, faults: Faults) -> World:
         for number in range(rng.randint(1, 3))
     )
     names = tuple(sender.name for sender in senders)
-    parts = rng.choice(((caption,), (_TEXT, caption), (caption, _TEXT)))
+    parts = rng.choice(((caption,), (TEXT, caption), (caption, TEXT)))
     return World(
         "gallery",
         rng.choice(STARTS),
@@ -325,7 +327,7 @@ def moods(rng: random.Random, faults: Faults) -> World:
         lasts_us=rng.randint(4, 10) * MINUTE,
         calm_us=4 * DAY,
         senders=senders,
-        mailings=(Mailing("word", names, rng.randint(30, 60), parts=_PARTS[: rng.randint(1, 2)]),),
+        mailings=(Mailing("word", names, rng.randint(30, 60), parts=PARTS[: rng.randint(1, 2)]),),
         processes=rng.randint(2, 3),
         fleet=rng.random() < 0.5,
         poll_us=5 * SECOND,

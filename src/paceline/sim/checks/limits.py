@@ -121,7 +121,8 @@ def _too_often(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]
 def impatient(evidence: Evidence) -> Iterator[Violation]:
     """Whoever was asked to wait calls nobody meanwhile.
 
-    Judged for the lane that heard it. What it was about to call for just then may go. Where people
+    Judged for the lane that heard it. What it was about to call for just then may go, where it may
+    have several calls under way; where it has one at a time, that is heard out first. Where people
     have changed the table of signals, it says who waits, and never heedless judges by that.
     """
     if evidence.pages:
@@ -133,7 +134,9 @@ def impatient(evidence: Evidence) -> Iterator[Violation]:
                 continue
             if heard.alone and call.key != heard.key:
                 continue
-            if facts.intent_at is None or facts.intent_at <= heard.clock_at + CHOSEN_US:
+            if facts.intent_at is None:
+                continue
+            if _side_by_side(evidence, call) and facts.intent_at <= heard.clock_at + CHOSEN_US:
                 continue
             waited_us = max(call.at - heard.at, call.clock_at - heard.clock_at)
             if waited_us < heard.retry_after_us:
@@ -142,6 +145,11 @@ def impatient(evidence: Evidence) -> Iterator[Violation]:
                     f"was told to wait {heard.retry_after_us} us"
                 )
                 yield Violation("never impatient", text, call.at, words(call))
+
+
+def _side_by_side(evidence: Evidence, call: Seen) -> bool:
+    policy = evidence.policy_of(call)
+    return policy is None or policy.concurrency > 1
 
 
 def wasteful(evidence: Evidence) -> Iterator[Violation]:

@@ -1,4 +1,5 @@
-"""Never too close, never by two: the gaps between calls, the order of parts, and who made them."""
+"""Never too close, never by two: the gaps between calls, how many are made at a time, the order of
+parts, and who made them."""
 
 from __future__ import annotations
 
@@ -10,11 +11,25 @@ from paceline.sim.witness import Seen
 
 
 def too_close(evidence: Evidence) -> Iterator[Violation]:
-    """The gap that was drawn and stored is kept, batches have their pause, parts their order."""
+    """The gap that was drawn and stored is kept, batches have their pause, parts their order, and
+    an account makes no more calls at a time than it may."""
     for calls in evidence.by_account.values():
+        yield from _at_once(evidence, calls)
         yield from _closer_than_drawn(evidence, calls)
         yield from _without_a_pause(evidence, calls)
         yield from _out_of_order(evidence, calls)
+
+
+def _at_once(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """Where one may be under way at a time, the next is made when it was answered or given up."""
+    for call in calls:
+        policy = evidence.policy_of(call)
+        if policy is not None and call.beside >= policy.concurrency:
+            text = (
+                f"{call.key} went while {call.beside} calls were under way on {call.account}, of "
+                f"which {policy.concurrency} may be"
+            )
+            yield Violation("never too close", text, call.at, words(call))
 
 
 def _paced(evidence: Evidence, calls: Sequence[Seen]) -> list[Seen]:
