@@ -207,7 +207,7 @@ def test_what_is_intended_is_found_by_its_number_whatever_the_statistics_say(
     wishes = [(number, 0, 1, account_id, run_id, "message", T0, 1, 1) for number in numbers]
     with postgres_scene.store.write() as tx:
         cursor = cast(Any, tx)._context.cursor()
-        cursor.execute(path_postgresql._FENCE)
+        cursor.execute(path_postgresql.FENCE)
         cursor.execute(f"EXPLAIN (COSTS OFF) {statement}", (source, *columns(wishes)))
         found = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Scan using pk_deliveries" in found, found

@@ -68,15 +68,11 @@ SELECT *, 0 FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) ON CONFLICT DO N
 _SQLITE_OPEN = """
 INSERT INTO counters (account_id, run_id, state, n) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING
 """
-_PG_COUNT = """
+PG_COUNT = """
 UPDATE counters c SET n = c.n + w.n
 FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[])
     AS w (account_id, run_id, state, n)
 WHERE c.account_id = w.account_id AND c.run_id = w.run_id AND c.state = w.state
-"""
-_PG_TOLD_COUNT = f"""
-WITH counted AS ({_PG_COUNT} RETURNING 1)
-{insisting("(SELECT count(*) FROM counted) = %s")}
 """
 _SQLITE_COUNT = Bulk(
     """
@@ -203,17 +199,11 @@ class Context:
         if not rows:
             return
         if self.postgresql:
-            counted = self.ask(_PG_COUNT, columns(rows)).rowcount
+            counted = self.ask(PG_COUNT, columns(rows)).rowcount
         else:
             counted = _SQLITE_COUNT.run(self.cursor(), rows)
         if counted != len(rows):
             raise StoreError(f"{len(rows) - counted} counters of {len(rows)} are missing")
-
-    def tell_counts(self, tally: Tally) -> None:
-        """The same without waiting whether all of them are there: they have to be."""
-        rows = [(*key, change) for key, change in tally.items() if change]
-        if rows:
-            self.tell(_PG_TOLD_COUNT, (*columns(rows), len(rows)))
 
 
 class Subject:

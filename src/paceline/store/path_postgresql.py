@@ -34,16 +34,7 @@ from typing import Any, ClassVar
 
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.path import LaneResult, LaneUnit
-from paceline.store.base import (
-    BY_KEY,
-    PG_NOW,
-    Cursor,
-    array,
-    columns,
-    insisting,
-    storable,
-)
-from paceline.store.locks import Lock
+from paceline.store.base import Cursor, array, columns, storable
 from paceline.store.path import (
     FOLLOWS_A_SENT_ONE,
     INTENT_NAMES,
@@ -64,6 +55,7 @@ from paceline.store.path import (
     outcome_rows,
     starting_runs,
 )
+from paceline.store.path_postgresql_sure import FENCE, tell
 from paceline.store.path_reads import Queries
 from paceline.store.path_trusting import believed, foretold
 from paceline.store.rows import suppressed_by
@@ -76,10 +68,6 @@ def _reached_from(source: DeliveryState) -> str:
     return ", ".join(f"'{state}'" for state in states if state is not SENDING)
 
 
-# With it goes a word to the planner: every row is looked up by its key. Its statistics are those of
-# a campaign that was only planned, until somebody gathers new ones; by them hardly anything is
-# ready, and is best found by reading the whole table, at worst once for every message of a group.
-_FENCE = f"SELECT pg_advisory_xact_lock_shared({Lock.FENCE:d}), {BY_KEY}"
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
 _LANES = f"""
 SELECT l.account_id, l.generation, l.owner, l.revision, p.lease_until_at,
@@ -186,62 +174,6 @@ WITH {_WISHES}, passed AS (
 ) {_APPENDED}"""
 
 
-# ---------------------------------------------------------------- the same, insisted upon
-
-_TRUSTED_LANES = f"""
-WITH held AS MATERIALIZED (
-    SELECT l.generation, l.owner, l.revision,
-        a.removed_at IS NULL AND a.state NOT IN ({_NOT_STARTING}) AS starts
-    FROM lanes l JOIN accounts a ON a.id = l.account_id
-    WHERE l.account_id = ANY (%(accounts)s::bigint[])
-    ORDER BY l.account_id FOR NO KEY UPDATE OF l
-), numbered AS (
-    SELECT held.*, row_number() OVER () AS place, %(revisions)s::bigint[] AS revisions,
-        %(generations)s::bigint[] AS generations FROM held
-)
-{
-    insisting(
-        "count(*) = cardinality(%(accounts)s::bigint[]) AND bool_and(("
-        "owner = %(process)s AND generation = generations[place] AND (revisions[place] = -1 "
-        "OR (revision = revisions[place] AND starts))) IS TRUE)"
-    )
-} FROM numbered
-"""
-_TRUSTED_GATE = f"""
-WITH running AS (
-    SELECT id FROM runs WHERE id = ANY (%(runs)s::bigint[]) AND state = 'running'
-    ORDER BY id FOR SHARE
-)
-{
-    insisting(
-        "(SELECT count(*) FROM running) = cardinality(%(runs)s::bigint[]) "
-        "AND (SELECT value::json ->> 'stopped' IS NULL FROM settings WHERE key = 'control') "
-        f"AND (SELECT lease_until_at > {PG_NOW} FROM processes WHERE id = %(process)s)"
-    )
-}
-"""
-_TRUSTED_SETTLE = f"""
-WITH {_WRITTEN}, appended AS (
-    INSERT INTO ledger ({OUTCOME_NAMES}, kind) SELECT {OUTCOME_NAMES}, 'outcome' FROM w
-    ON CONFLICT DO NOTHING RETURNING 1
-), {
-    _MOVED.format(
-        _reached_from(SENDING) + ") AND d.account_id = w.account_id AND (d.run_id = w.run_id"
-    )
-}
-{
-    insisting(
-        "(SELECT count(*) FROM appended) = (SELECT count(*) FROM w) "
-        "AND (SELECT count(*) FROM moved) = (SELECT count(*) FROM w)"
-    )
-}
-"""
-_TRUSTED_START = f"""
-WITH {_WISHES}, {_PASSED}, appended AS ({_APPENDED})
-{insisting("(SELECT count(*) FROM appended) = (SELECT count(*) FROM w)")}
-"""
-
-
 class PostgresqlPath(BasePath):
     """The hot path over arrays, many rows in each statement."""
 
@@ -251,26 +183,7 @@ class PostgresqlPath(BasePath):
         group = believed(units)
         if group is None:
             return None
-        tell = self._context.tell
-        tell(_FENCE, ())
-        lanes = {
-            "accounts": array([unit.lease.account_id for unit in group.units]),
-            "generations": array([unit.lease.generation for unit in group.units]),
-            "revisions": array(group.revisions),
-            "process": group.process_id,
-        }
-        tell(_TRUSTED_LANES, lanes)
-        if group.intents:
-            gate = {"runs": array(group.runs), "process": group.process_id}
-            tell(_TRUSTED_GATE, gate)
-        if group.settlings:
-            tell(_TRUSTED_SETTLE, (SENDING.value, *self._written(group.settlings)))
-        if group.checkpoints:
-            accounts, texts = group.checkpoints
-            tell(_CHECKPOINT, (array(accounts), array(texts)))
-        if group.intents:
-            tell(_TRUSTED_START, (READY.value, *columns(intent_rows(group.intents))))
-        self._context.tell_counts(group.tally())
+        tell(group, self._context)
         return foretold(units)
 
     def _together(self) -> AbstractContextManager[Any]:
@@ -280,7 +193,7 @@ class PostgresqlPath(BasePath):
         return self._context.ask(statement, values)
 
     def _guards(self, units: Sequence[LaneUnit]) -> Answer[tuple[Lanes, Gate | None]]:
-        self._ask(_FENCE)
+        self._ask(FENCE)
         lanes = self._ask(_LANES, (array(list({unit.lease.account_id for unit in units})),))
         gate: Cursor = None
         if any(unit.intent is not None for unit in units):
