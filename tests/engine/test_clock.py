@@ -174,3 +174,23 @@ def test_an_alarm_that_was_called_off_does_not_ring() -> None:
         return rung
 
     assert run_virtual(story(), start_at=START) == [False], "what is past rings at once"
+
+
+@pytest.mark.parametrize(
+    ("left_us", "nap_s"), [(1, 0.001), (400, 0.001), (1_000, 0.001), (1_499_400, 1.5)]
+)
+def test_an_alarm_waits_for_whole_milliseconds(
+    monkeypatch: pytest.MonkeyPatch, left_us: int, nap_s: float
+) -> None:
+    """A loop that is told of less than half of one calls at once, and again until then."""
+    asked: list[float] = []
+
+    class Loop:
+        def call_later(self, seconds: float, _: Callable[[], None]) -> None:
+            asked.append(seconds)
+
+    monkeypatch.setattr(asyncio, "get_running_loop", Loop)
+    clock = Machine().clock()
+    clock.alarm(START + left_us, lambda: None)
+    clock.timer(left_us, lambda: None)
+    assert asked == [nap_s, nap_s]

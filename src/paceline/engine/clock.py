@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from math import ceil
 
 from paceline.core.instants import DAY, MINUTE, SECOND, Instant
 from paceline.engine.ports import Alarm, Clock
@@ -42,7 +43,7 @@ class SystemClock:
         self._time_ns = time_ns
         self._monotonic_ns = monotonic_ns
         self._sleep = sleep
-        self._call_later = call_later or _on_the_loop
+        self._call_later = call_later or _in_whole_ms
 
     def now(self) -> Instant:
         return self._time_ns() // 1_000
@@ -138,6 +139,13 @@ class _Alarm:
 
 def _on_the_loop(seconds: float, callback: Callable[[], None]) -> Alarm:
     return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+def _in_whole_ms(seconds: float, callback: Callable[[], None]) -> Alarm:
+    """The same for a loop that counts in whole milliseconds, as libuv does: it takes half of one
+    for nothing, and whoever is called early has to ask again, and would be called again at once,
+    dozens of times for each alarm. Late by one at most is better."""
+    return _on_the_loop(ceil(seconds * 1_000) / 1_000, callback)
 
 
 class ClockSteps:
