@@ -36,6 +36,20 @@ def test_an_intent_takes_the_delivery_and_leaves_its_mark(scene: Scene) -> None:
     assert (row.account_id, row.run_id, row.action) == (account_id, run_id, "message")
 
 
+def test_what_is_known_of_earlier_tries_stays_with_the_delivery(scene: Scene) -> None:
+    account_id, run_id = scene.account(), scene.run()
+    lane = scene.lane(account_id)
+    delivery_id = scene.delivery(run_id, account_id)
+    scene.sql(
+        "UPDATE deliveries SET retries = 2, reason = 'busy', provider_id = 'p-1', sent_at = 7"
+    )
+
+    assert scene.intend(lane, intent(delivery_id, run_id)).intended
+
+    ((*known,),) = scene.sql("SELECT retries, reason, provider_id, sent_at FROM deliveries")
+    assert known == [2, "busy", "p-1", 7]
+
+
 def _take_over(scene: Scene, lane: Lane, run_id: int, delivery_id: int) -> None:
     scene.expire(lane.lease.process_id)
     scene.lane(lane.account_id)
