@@ -120,18 +120,10 @@ def standing_of(account: Account) -> Standing:
 def policy_of(account: Account) -> Policy:
     """The account's limits. The store hands out the very same mapping for the same text, so they
     are found without being spelled out again: every lane that begins asks for its own."""
-    body = account.policy
-    known = _POLICIES.get(id(body))
-    if known is not None and known[0] is body:
-        return known[1]
     try:
-        policy = policy_from(body)
+        return policy_from(account.policy)
     except InputError:
-        return Policy.from_mapping(body, where=account.name)
-    if len(_POLICIES) >= MOST_POLICIES:
-        _POLICIES.clear()
-    _POLICIES[id(body)] = (body, policy)
-    return policy
+        return Policy.from_mapping(account.policy, where=account.name)
 
 
 _POLICIES: dict[int, tuple[Mapping[str, Any], Policy]] = {}
@@ -140,7 +132,14 @@ _POLICIES: dict[int, tuple[Mapping[str, Any], Policy]] = {}
 
 def policy_from(body: Mapping[str, Any]) -> Policy:
     """Limits as they are stored, read once for all who have the same."""
-    return _parsed(json.dumps(body, sort_keys=True))
+    known = _POLICIES.get(id(body))
+    if known is not None and known[0] is body:
+        return known[1]
+    policy = _parsed(json.dumps(body, sort_keys=True))
+    if len(_POLICIES) >= MOST_POLICIES:
+        _POLICIES.clear()
+    _POLICIES[id(body)] = (body, policy)
+    return policy
 
 
 @lru_cache(maxsize=MOST_POLICIES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from builtins import list as list_of
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -154,7 +153,7 @@ class Policies(Subject):
 
     def body(self, policy_id: int) -> Mapping[str, Any]:
         found = _BODY.run(self._context, policy_id=policy_id).fetchone()
-        body: dict[str, Any] = json.loads(rows.found(found, "policy", policy_id)[0])
+        body: Mapping[str, Any] = rows.shared(rows.found(found, "policy", policy_id)[0])
         return body
 
 

@@ -36,6 +36,8 @@ Tally = dict[tuple[int, int, str], int]
 """Changes to the counters: by account, run and state."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_dump = json.JSONEncoder(separators=(",", ":")).encode
+_dump_sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 _CONTROL_ESCAPES = (r"\n", r"\r", r"\t", r"\u", r"\b", r"\f")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
@@ -132,9 +134,15 @@ class Context:
         assert self._wire is not None, "only a server is told anything"
         self._wire.tell(statement, values)
 
+    @Lazily
+    def _driver(self) -> Any:
+        return self._connection.connection.driver_connection
+
     def cursor(self) -> Cursor:
         """A cursor of the driver itself, inside this transaction."""
-        return self.connection.connection.cursor()
+        # Without a wire it is always the same connection, and the way to it is long.
+        driver = self._driver if self._wire is None else self.connection.connection
+        return driver.cursor()
 
     def send(self) -> None:
         """Let a server begin with what was asked so far in a block that is ``pipelined``."""
@@ -310,9 +318,9 @@ def storable(text: str, longest: int = MAX_TEXT) -> str:
 
 def dump(value: Any) -> str:
     """A structured value as it is stored: compact, in its own order."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return _dump(value)
 
 
 def dump_sorted(value: Mapping[str, Any]) -> str:
     """The same for every mapping that is equal, whatever order it was written in."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    return _dump_sorted(value)

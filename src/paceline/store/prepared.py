@@ -107,7 +107,8 @@ def among_words(
 def listed(context: Context, numbers: Iterable[int]) -> str:
     """Numbers as one parameter, for ``among``."""
     ordered = sorted(set(numbers))
-    return array(ordered) if context.postgresql else dump(ordered)
+    # Numbers are written alike in both languages.
+    return array(ordered) if context.postgresql else str(ordered)
 
 
 def worded(context: Context, words: Iterable[str]) -> str:

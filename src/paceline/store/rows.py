@@ -192,7 +192,7 @@ EVENT = tuple(events.c)
 
 
 @lru_cache(maxsize=4_096)
-def _shared(text: str) -> Any:
+def shared(text: str) -> Any:
     """A stored value that many rows have in common, decoded once: nobody changes a record."""
     return json.loads(text)
 
@@ -210,18 +210,18 @@ def _account(row: tuple[Any, ...]) -> Account:
         name=row[1],
         provider=row[2],
         address=row[3],
-        settings=_shared(row[4]),
+        settings=shared(row[4]),
         policy_name=row[5],
-        overrides=_shared(row[6]),
+        overrides=shared(row[6]),
         policy_id=row[7],
-        policy=_shared(row[8]),
+        policy=shared(row[8]),
         state=AccountState(row[9]),
         state_reason=row[10],
         state_until_at=row[11],
         warm_since_at=row[12],
         created_at=row[13],
         removed_at=row[14],
-        answering=_shared(row[15]),
+        answering=shared(row[15]),
     )
 
 
@@ -257,7 +257,7 @@ def _run(row: tuple[Any, ...]) -> Run:
         opens_at=row[7],
         closes_at=row[8],
         priority=row[9],
-        content=_shared(row[10]),
+        content=shared(row[10]),
         reason=row[11],
         started_at=row[12],
         finished_at=row[13],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import bindparam, select, update
@@ -70,6 +71,7 @@ SEVERAL = Prepared(
 )
 
 
+@lru_cache(maxsize=8)
 def why_stopped(value: str) -> str | None:
     """What the control row says."""
     stopped: str | None = json.loads(value)["stopped"]
