@@ -97,8 +97,10 @@ class LazyDriver:
                 opening.add_done_callback(self._put_away)
                 raise
             driver = self._driver
-            self._prompt = driver if isinstance(driver, Prompt) else None
-            self._forehanded = driver if isinstance(driver, Forehanded) else None
+            # By name: to look through a protocol takes longer than many an account to open.
+            self._prompt = cast("Prompt", driver) if hasattr(driver, "begin") else None
+            ready = hasattr(driver, "make_ready")
+            self._forehanded = cast("Forehanded", driver) if ready else None
         return self._driver
 
     def _put_away(self, opening: asyncio.Future[Driver]) -> None:
@@ -174,7 +176,8 @@ class LazyDriver:
         driver, self._driver = self._driver, None
         self._prompt = self._forehanded = None
         if driver is not None:
-            await _apart(driver.close())
+            # Whoever closes bounds it (``within_time``), and by that has a task for it already.
+            await _ours(driver.close())
 
 
 async def within_time(

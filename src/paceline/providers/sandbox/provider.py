@@ -29,7 +29,7 @@ from paceline.engine.ports import (
 from paceline.providers.sandbox import behaviour
 from paceline.providers.sandbox.behaviour import NO_CHANCE, Chance, Decision
 from paceline.providers.sandbox.effects import Effect, Effects, PartDigest
-from paceline.providers.sandbox.settings import SandboxSettings, read_settings
+from paceline.providers.sandbox.settings import SandboxSettings, read_settings, settings_of
 from paceline.providers.sandbox.world import Memory, World
 
 NAME = "sandbox"
@@ -64,7 +64,7 @@ class SandboxProvider:
         return _able(read_settings(settings))
 
     async def open(self, account: Account) -> Driver:
-        settings = read_settings(account.settings)
+        settings = settings_of(account)
         called_at = self._clock.now()
         chance = Chance.of(settings.latency, settings.seed, account.name, "open")
         await self._clock.sleep_until(called_at + chance.latency_us)

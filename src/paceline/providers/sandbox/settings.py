@@ -27,6 +27,7 @@ from paceline.core.errors import InputError
 from paceline.core.grammar import Percent
 from paceline.core.instants import MINUTE, SECOND, Instant, iso, parse_instant
 from paceline.core.nearest import did_you_mean
+from paceline.engine.ports import Account
 from paceline.providers.sandbox.fates import DRAWN_FATES, Fate
 
 Period = tuple[Instant, Instant]
@@ -241,6 +242,24 @@ def read_settings(raw: Mapping[str, Any]) -> SandboxSettings:
     except TypeError:  # not as they are stored
         return _checked(raw)
     return _read(written)
+
+
+def settings_of(account: Account) -> SandboxSettings:
+    """Those of an account. Every lane that begins opens its own, and the record of an account, which
+    nobody changes, is mostly the very same: so it need not be spelled out to find them again."""
+    known = _KNOWN.get(account.name)
+    if known is not None and known[0] is account.settings:
+        return known[1]
+    if len(_KNOWN) >= MOST_KNOWN:
+        _KNOWN.clear()
+    settings = read_settings(account.settings)
+    _KNOWN[account.name] = (account.settings, settings)
+    return settings
+
+
+MOST_KNOWN = 4_096
+_KNOWN: dict[str, tuple[Mapping[str, Any], SandboxSettings]] = {}
+"""By the account's name, with what they were read from."""
 
 
 @lru_cache(maxsize=256)
