@@ -53,7 +53,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     for a clock of floats, and a world takes millions of turns.
     """
 
-    _ready: deque[asyncio.Handle]
+    get_debug = staticmethod(bool)  # type: ignore[assignment]
+    """No. Every future asks, and this answers without a call of Python."""
+    _ready: deque[Any]
     _stopping: bool
 
     def __init__(self, start_at: Instant = 0, chance: random.Random | None = None) -> None:
@@ -152,8 +154,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         popleft = ready.popleft
         for _ in range(len(ready)):
             handle = popleft()
-            if not handle._cancelled:
-                handle._run()
+            if handle._cancelled:
+                continue
+            try:  # as a handle does it by itself, which is called for each of them otherwise
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self._tell_of(handle, error)
+
+    def _tell_of(self, handle: Any, error: BaseException) -> None:
+        message = f"Exception in callback {handle._callback!r}"
+        told = {"message": message, "exception": error, "handle": handle}
+        self.call_exception_handler(told)
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
