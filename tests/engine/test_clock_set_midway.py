@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import SECOND
-from paceline.engine import lane, recovery
+from paceline.engine import lane
 from paceline.engine.chooser import Chooser
+from paceline.engine.outbox import Outbox
 from paceline.engine.sender import Sender
 from tests.engine.test_clock_steps import SetClock
 from tests.engine.world import Process, World
@@ -40,13 +41,13 @@ def test_a_gap_is_not_cut_short_by_a_clock_that_is_set_back_while_a_lane_reads_a
     async def script(world: World) -> None:
         clock, process = await _first_of_two(world)
         first_at = world.clock.now()
-        take_back = recovery.take_back
+        hand_over = Outbox.hand_over
 
-        async def set_back(*args: Any) -> None:
+        async def set_back(self: Outbox) -> None:
             clock.off_us = -BACK_US
-            await take_back(*args)
+            await hand_over(self)
 
-        monkeypatch.setattr(recovery, "take_back", set_back)
+        monkeypatch.setattr(Outbox, "hand_over", set_back)
         await world.wait(10 * SECOND)
         (running,) = process.supervisor._running.values()
         running.lane.touch()

@@ -257,12 +257,13 @@ def test_it_would_be_seen_if_a_takeover_sent_again_what_was_under_way(
 ) -> None:
     """A broken twin: it takes what was left in the middle for unsent."""
 
-    async def hopeful(context: Any, memory: Any, lease: Any, capabilities: Any) -> None:
+    async def hopeful(context: Any, snapshot: Any, lease: Any, capabilities: Any) -> Any:
         def put_back(tx: Tx) -> None:
             for delivery, _ in tx.path.stranded(lease.account_id):
                 tx.deliveries.move(delivery.id, "retry", at=tx.now, reason="")
 
         await context.journal.write(put_back)
+        return snapshot
 
     monkeypatch.setattr(recovery, "take_stock", hopeful)
     with pytest.raises(AssertionError):

@@ -209,6 +209,7 @@ def test_it_would_be_seen_if_a_doubtful_intent_were_forgotten(
         return
 
     monkeypatch.setattr(recovery, "take_back", forget)
+    monkeypatch.setattr(recovery, "left_over", lambda *_: [])
     script = partial(lose, CERTAIN, MINUTE, {"sent": CERTAIN.count})
     with pytest.raises(AssertionError, match="never came to be so"):
         worlds.play_each(script, commits_of(worlds, CERTAIN) - 1, "after")

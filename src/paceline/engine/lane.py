@@ -21,14 +21,15 @@ from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.gates import NEVER
 from paceline.core.instants import MINUTE, SECOND, Instant, earlier
 from paceline.core.states import AccountState
+from paceline.core.usage import Usage
 from paceline.engine import lane_writes, recovery
 from paceline.engine.chooser import Chooser
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
-from paceline.engine.memory import LaneMemory, Snapshot, read_ahead, take_snapshot
+from paceline.engine.memory import LaneMemory, Snapshot, Stranded, read_ahead, take_snapshot
 from paceline.engine.outbox import Outbox
 from paceline.engine.parking import Rest
-from paceline.engine.ports import Account, LaneRow, Lease
+from paceline.engine.ports import Account, LaneRow, Lease, Tx
 from paceline.engine.sender import Sender
 from paceline.engine.wakeup import Wakeup
 
@@ -140,7 +141,10 @@ class Lane:
                 await self._wait(None)
 
     async def _begin(self) -> Sender:
-        snapshot, self._given = self._given or await self._snapshot(begins=True), None
+        snapshot, self._given = self._given or await self._snapshot(), None
+        snapshot = await recovery.take_stock(
+            self._context, snapshot, self._lease, self._driver.capabilities
+        )
         self._memory = LaneMemory(snapshot, self._journal, self._context.claims)
         self._timeout_us = snapshot.policy.timeout_us
         self._outbox = Outbox(self._context, self._memory, self._lease)
@@ -160,9 +164,6 @@ class Lane:
             self._lease,
             sender=self._sender,
             driver=self._driver,
-        )
-        await recovery.take_stock(
-            self._context, self._memory, self._lease, self._driver.capabilities
         )
         await self._reopen_account()
         log.debug("lane started", account=self._name, generation=self._lease.generation)
@@ -191,7 +192,7 @@ class Lane:
         """Do the next thing; answer when to come back, or how the lane ended."""
         now, us = sender.begin_step()
         sender.take_up()
-        if self._outbox.urgent:
+        if self._outbox.urgent and not self._outbox.stale:
             await self._outbox.flush(sender.flying)
             now, us = sender.begin_step()
         if self._touched or self._outbox.stale or now >= self._memory.recount_at:
@@ -250,28 +251,45 @@ class Lane:
 
     # ------------------------------------------------------------------ coming and going
 
-    async def _snapshot(self, *, begins: bool = False) -> Snapshot:
-        now, account_id = self._clock.now(), self._lease.account_id
-        known = None if begins else self._memory.usage
-        snapshot = await self._journal.read(
-            lambda tx: read_ahead(tx, take_snapshot(tx, account_id, now, known=known))
-        )
+    async def _snapshot(self) -> Snapshot:
+        now = self._clock.now()
+        return await self._journal.read(lambda tx: self._seen(tx, now, None))
+
+    def _seen(self, tx: Tx, now: Instant, known: Usage | None) -> Snapshot:
+        snapshot = read_ahead(tx, take_snapshot(tx, self._lease.account_id, now, known=known))
         row = snapshot.row
         if (row.generation, row.owner) != (self._lease.generation, self._lease.process_id):
             raise LeaseLost("another process owns this lane now")
         return snapshot
 
+    async def _seen_anew(self, sender: Sender) -> Snapshot:
+        """How everything stands, once nothing is left over of which we have not heard.
+
+        Mostly there is nothing, and that is found out in the same visit. What is taken back gives
+        its slot back, so where there is something all is read once more after it.
+        """
+        left_over, snapshot = await self._look_over(sender)
+        if left_over:
+            await recovery.give_back(self._context, self._memory, self._lease, left_over)
+            _, snapshot = await self._look_over(sender)
+        self._outbox.is_certain()
+        return snapshot
+
+    async def _look_over(self, sender: Sender) -> tuple[Stranded, Snapshot]:
+        # The clock may have been set since the step began. What lies ahead of it then would be
+        # taken for the work of a wrong clock and moved back, and once more by the next step.
+        now, _ = sender.follow_the_clock()
+        lease, flying, known = self._lease, sender.flying, self._memory.usage
+        return await self._journal.read(
+            lambda tx: (recovery.left_over(tx, lease, flying), self._seen(tx, now, known))
+        )
+
     async def _refresh(self, sender: Sender) -> None:
         """Read the account, its runs and its counts again; what the bucket knows stays."""
-        await self._outbox.flush(sender.flying)
+        await self._outbox.hand_over()
         self._touched = False
         self._outbox.stale = False
-        # Before the counts are read: what is taken back gives its slot back.
-        await recovery.take_back(self._context, self._memory, self._lease, sender.flying)
-        # It may have been set since the step began. What lies ahead of it then would be taken for
-        # the work of a wrong clock and moved back, and moved back once more by the next step.
-        sender.follow_the_clock()
-        snapshot = await self._snapshot()
+        snapshot = await self._seen_anew(sender)
         if snapshot.row.wake_at is not None:
             await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
         memory = self._memory

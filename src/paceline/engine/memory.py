@@ -240,7 +240,6 @@ class LaneMemory:
         "revision",
         "signals",
         "stopped",
-        "stranded",
         "usage",
         "waiting_for",
     )
@@ -251,8 +250,6 @@ class LaneMemory:
         """When this lane was taken up here."""
         self.usage = snapshot.usage()
         self.waiting_for: Wait | None = None
-        self.stranded = snapshot.stranded
-        """What a predecessor left in the middle, until stock is taken of it."""
         # The error windows are kept in the order in which their runs were last settled.
         self.refresh(snapshot, journal, known=self.usage, served=list(self.usage.health))
 

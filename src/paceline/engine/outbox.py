@@ -70,11 +70,19 @@ class Outbox:
 
     async def flush(self, flying: frozenset[int] = frozenset()) -> None:
         """Write what waits; afterwards clear the doubt about an intent, if there is one."""
-        if self._waiting or self._moved:
-            await self.submit(None)
+        await self.hand_over()
         if self._doubtful:
             await recovery.take_back(self._context, self._memory, self._lease, flying)
             self._doubtful = False
+
+    async def hand_over(self) -> None:
+        """Write what waits, and leave the doubt to whoever is about to look everything over."""
+        if self._waiting or self._moved:
+            await self.submit(None)
+
+    def is_certain(self) -> None:
+        """Somebody has looked: nothing of ours is in the store of whose commit we never heard."""
+        self._doubtful = False
 
     async def submit(self, intent: Intent | None, begins: Callable[[], None] | None = None) -> bool:
         """Write what waits, the usage, and perhaps an intent, as one unit.

@@ -245,8 +245,8 @@ def read_settings(raw: Mapping[str, Any]) -> SandboxSettings:
 
 
 def settings_of(account: Account) -> SandboxSettings:
-    """Those of an account. Every lane that begins opens its own, and the record of an account, which
-    nobody changes, is mostly the very same: so it need not be spelled out to find them again."""
+    """Those of an account. Every lane that begins opens its own; and its record, which nobody
+    changes, is mostly the very same, so it need not be spelled out to find them again."""
     known = _KNOWN.get(account.name)
     if known is not None and known[0] is account.settings:
         return known[1]
