@@ -28,7 +28,7 @@ from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.last_look import forbidden
 from paceline.engine.late import LateCall, not_ended
 from paceline.engine.memory import LaneMemory
-from paceline.engine.ports import Lease, Message
+from paceline.engine.ports import Clock, Lease, Message
 from paceline.engine.settling import Flight
 
 log = structlog.get_logger("paceline.lane")
@@ -68,8 +68,14 @@ class Calls:
         return self._driver.is_prompt
 
     def drop(self) -> None:
-        """Those that were left behind end with their lane."""
+        """Those that were left behind end with their lane.
+
+        From here on nobody is told anything, and nobody is known: what knew each other would stay
+        in memory until it is looked for, and lanes come and go with every message.
+        """
         self.dropped = True
+        self._follow_the_clock = partial(_look_at, self._clock)
+        self._late_ended = _tell_nobody
         self._deadline.drop()
         for late in self._context.late.of(self._lease):
             log.error("lane ends before its call", account=late.account.name, key=late.key)
@@ -214,3 +220,11 @@ class Calls:
         context.late.watch(late, context.journal, context.clock, context.lease)
         if self.dropped:
             call.cancel()
+
+
+def _look_at(clock: Clock) -> tuple[Instant, int]:
+    return clock.now(), clock.monotonic_us()
+
+
+def _tell_nobody() -> None:
+    return

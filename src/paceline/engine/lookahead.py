@@ -111,6 +111,10 @@ class Lookahead:
         asyncio.get_running_loop().call_soon(self._begin, flight, message)
         return True
 
+    def drop(self) -> None:
+        """The lane has ended: nothing lands any more, and nobody is known who would take it."""
+        self._land = self._beside = _tell_nobody
+
     def counted(self, usage: Usage) -> Usage:
         """The same as it was before the last intent, with a call counted that has begun since."""
         flight = self._last
@@ -176,3 +180,7 @@ class Lookahead:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def _tell_nobody(*_: object) -> None:
+    return

@@ -146,6 +146,7 @@ class Sender:
     def drop(self) -> None:
         """Let go of every call at once, as a crash would: nothing is settled."""
         self._at_provider.drop()
+        self._lookahead.drop()
         for call in self._calls:
             call.cancel()
 
