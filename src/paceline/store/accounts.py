@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from builtins import list as list_of
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select, update
+from sqlalchemy import Select, Table, bindparam, select, update
 
 from paceline.core.errors import ConflictError
 from paceline.core.instants import Instant
 from paceline.core.states import ACCOUNT, AccountState
 from paceline.engine.ports.records import Account
 from paceline.store import rows
-from paceline.store.base import Subject, dump, dump_sorted, storable
+from paceline.store.base import Subject, dump, dump_sorted, insert_into, storable
 from paceline.store.moves import next_state
 from paceline.store.prepared import Prepared, among, listed
 from paceline.store.schema import accounts, lanes, policies, usage
@@ -50,31 +50,25 @@ class Accounts(Subject):
         at: Instant,
     ) -> Account:
         """Create the account with its lane and its empty usage."""
-        statement = (
-            self._context.insert(accounts)
-            .values(
-                name=name,
-                provider=provider,
-                address=address,
-                settings=dump(dict(settings)),
-                policy_name=policy_name,
-                overrides=dump(dict(overrides)),
-                policy_id=policy_id,
-                state=ACCOUNT.start.value,
-                state_reason="",
-                warm_since_at=at,
-                created_at=at,
-            )
-            .on_conflict_do_nothing()
-            .returning(accounts.c.id)
-        )
-        account_id = self._connection.execute(statement).scalar()
-        if account_id is None:
+        added = _ADD.run(
+            self._context,
+            name=name,
+            provider=provider,
+            address=address,
+            settings=dump(dict(settings)),
+            policy_name=policy_name,
+            overrides=dump(dict(overrides)),
+            policy_id=policy_id,
+            state=ACCOUNT.start.value,
+            state_reason="",
+            warm_since_at=at,
+            created_at=at,
+        ).fetchone()
+        if added is None:
             raise ConflictError(f"an account named {name!r} exists already")
-        self._connection.execute(
-            lanes.insert().values(account_id=account_id, generation=0, revision=0)
-        )
-        self._connection.execute(usage.insert().values(account_id=account_id))
+        (account_id,) = added
+        _ADD_LANE.run(self._context, account_id=account_id, generation=0, revision=0)
+        _ADD_USAGE.run(self._context, account_id=account_id)
         return self.get(account_id)
 
     def get(self, account_id: int) -> Account:
@@ -140,15 +134,9 @@ class Policies(Subject):
     def version(self, name: str | None, body: Mapping[str, Any], at: Instant) -> int:
         stored_name = name or ""
         digest = hashlib.sha256(dump_sorted(body).encode()).hexdigest()
-        self._connection.execute(
-            self._context.insert(policies)
-            .values(name=stored_name, digest=digest, body=dump(dict(body)), created_at=at)
-            .on_conflict_do_nothing()
-        )
-        statement = select(policies.c.id).where(
-            policies.c.name == stored_name, policies.c.digest == digest
-        )
-        policy_id: int = self._connection.execute(statement).scalar_one()
+        sought = {"name": stored_name, "digest": digest}
+        _ADD_VERSION.run(self._context, body=dump(dict(body)), created_at=at, **sought)
+        policy_id: int = _VERSION.run(self._context, **sought).fetchone()[0]
         return policy_id
 
     def body(self, policy_id: int) -> Mapping[str, Any]:
@@ -164,6 +152,28 @@ def select_accounts(*more: Any) -> Select[Any]:
     )
 
 
+def _adding(table: Table, *names: str) -> Callable[[bool], Any]:
+    """A new row, unless there is one like it."""
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+    return lambda on_postgresql: (
+        insert_into(table, on_postgresql=on_postgresql).values(values).on_conflict_do_nothing()
+    )
+
+
+_ACCOUNT = _adding(
+    accounts,
+    *("name", "provider", "address", "settings", "policy_name", "overrides", "policy_id"),
+    *("state", "state_reason", "warm_since_at", "created_at"),
+)
+_ADD = Prepared(lambda on_postgresql: _ACCOUNT(on_postgresql).returning(accounts.c.id))
+_ADD_LANE = Prepared(_adding(lanes, "account_id", "generation", "revision"))
+_ADD_USAGE = Prepared(_adding(usage, "account_id"))
+_ADD_VERSION = Prepared(_adding(policies, "name", "digest", "body", "created_at"))
+_VERSION = Prepared(
+    lambda _: select(policies.c.id).where(
+        policies.c.name == bindparam("name"), policies.c.digest == bindparam("digest")
+    )
+)
 _NAMED = Prepared(
     lambda _: select_accounts().where(
         accounts.c.name == bindparam("name"), accounts.c.removed_at.is_(None)

@@ -67,16 +67,15 @@ class Events(Subject):
         delivery_id: int | None = None,
     ) -> None:
         told = data or {}
-        self._connection.execute(
-            events.insert().values(
-                at=at,
-                kind=checked(kind, told).value,
-                text=storable(text),
-                data=dump(_fit(told)),
-                account_id=account_id,
-                run_id=run_id,
-                delivery_id=delivery_id,
-            )
+        _ADD.run(
+            self._context,
+            at=at,
+            kind=checked(kind, told).value,
+            text=storable(text),
+            data=dump(_fit(told)),
+            account_id=account_id,
+            run_id=run_id,
+            delivery_id=delivery_id,
         )
 
     def latest(
@@ -223,6 +222,8 @@ def _progress(on_postgresql: bool) -> Select[Any]:
     )
 
 
+_WRITTEN = ("at", "kind", "text", "data", "account_id", "run_id", "delivery_id")
+_ADD = Prepared(lambda _: events.insert().values({name: bindparam(name) for name in _WRITTEN}))
 _AFTER = Prepared(
     lambda _: (
         select(*rows.EVENT)

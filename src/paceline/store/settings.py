@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, select, update
 
 from paceline.core.errors import InputError, StoreError
-from paceline.store.base import Subject, dump, storable
+from paceline.store.base import Subject, dump, insert_into, storable
 from paceline.store.locks import Lock
 from paceline.store.prepared import Prepared, among_words
 from paceline.store.schema import CONTROL, settings
@@ -23,12 +23,7 @@ class Settings(Subject):
         return None if row is None else json.loads(row[0])
 
     def put(self, key: str, value: Any) -> None:
-        stored = dump(value)
-        self._connection.execute(
-            self._context.insert(settings)
-            .values(key=_allowed(key), value=stored)
-            .on_conflict_do_update(index_elements=["key"], set_={"value": stored})
-        )
+        _PUT.run(self._context, key=_allowed(key), value=dump(value))
 
     def stopped(self) -> str | None:
         statement = select(settings.c.value).where(settings.c.key == CONTROL)
@@ -63,6 +58,13 @@ class Settings(Subject):
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (int(Lock.FENCE),))
 
 
+def _put(on_postgresql: bool) -> Any:
+    new = insert_into(settings, on_postgresql=on_postgresql)
+    new = new.values(key=bindparam("key"), value=bindparam("value"))
+    return new.on_conflict_do_update(index_elements=["key"], set_={"value": new.excluded.value})
+
+
+_PUT = Prepared(_put)
 _GET = Prepared(lambda _: select(settings.c.value).where(settings.c.key == bindparam("key")))
 SEVERAL = Prepared(
     lambda on_postgresql: select(settings.c.key, settings.c.value).where(
