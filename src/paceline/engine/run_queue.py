@@ -7,7 +7,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
-from paceline.core.instants import SECOND, Instant
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.model import Ask, Content, Wait
 from paceline.core.policy import Policy
 from paceline.core.stubborn import place_in_line
@@ -20,6 +20,8 @@ PAGE = 8
 """Deliveries read ahead at first, and again by a lane that takes its time: they lie in memory."""
 AT_FIRST = 2
 """Those that are read when a lane begins: many send one message and are parked."""
+SLOW_US = MINUTE
+"""Whoever waits so long after each has read anew what is to go next, by the time that it goes."""
 LARGEST_PAGE = 64
 STRETCH = 256
 """How many of those that are nobody's are passed by at a time, by who may write to nobody new."""
@@ -59,6 +61,7 @@ class RunQueue:
         # The next one is the last: a list takes a tenth of the room of what has two ends.
         self._page: list[Delivery] = []
         self._size = AT_FIRST
+        self._usual_size = AT_FIRST if policy.least_gap_us >= SLOW_US else PAGE
         self._read_at: Instant = 0
         self._elsewhere = 0
         """How often the line had been left when it was read (``core/stubborn.py``)."""
@@ -192,7 +195,7 @@ class RunQueue:
         ``elsewhere`` is how often it had to be left, where it is not gone on with as it stands."""
         assert self._journal is not None, "a queue without a journal only asks"
         quick = 0 <= now - self._read_at < QUICK_US
-        self._size = LARGEST_PAGE if quick or elsewhere else PAGE
+        self._size = LARGEST_PAGE if quick or elsewhere else self._usual_size
         self._elsewhere = elsewhere
         page = await self._journal.read(lambda tx: self.look(tx, now, nobody_new))
         self._knowing = nobody_new is not None

@@ -187,10 +187,13 @@ class Station(ABC):
     async def _until_renewal(self) -> None:
         """Not long, unless nothing is ours; the first lane that is taken ends a long rest. Whoever
         takes lanes renews the lease with them, and need not do so again at once."""
-        await self._clock.sleep(0)
-        while (left_us := self._lease.renew_in_us(busy=bool(self._held))) > 0:
+        left_us = self._lease.renew_in_us(busy=bool(self._held))
+        if left_us <= 0:  # it has failed, or took as long as this
+            await self._clock.sleep(0)
+        while left_us > 0:
             self._took.clear()
             await self._wait(left_us, self._took)
+            left_us = self._lease.renew_in_us(busy=bool(self._held))
 
     async def _every(
         self, rest: Callable[[], Awaitable[None]], act: Callable[[], Awaitable[None]]
