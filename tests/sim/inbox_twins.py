@@ -131,7 +131,7 @@ def _processes_sleep_over_their_mail(patch: pytest.MonkeyPatch) -> None:
 
 def _processes_die_over_their_mail(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(weather, "READS", ((Read.CRASH, 1 / 3),))
-    dying = replace(CLIMATES["heavy"], slow=1 / 4, slowest_us=6 * SECOND, crash_per_turn=1 / 300)
+    dying = replace(CLIMATES["heavy"], slow=1 / 4, slowest_us=6 * SECOND, turns_per_crash=300)
     patch.setitem(CLIMATES, "heavy", dying)
 
 

@@ -122,9 +122,9 @@ def _in(climate: dict[str, Any], asks: tuple[tuple[Ask, float], ...] = ()) -> An
 _processes_sleep_over_questions = _in({"standstill_us": MINUTE}, ((Ask.STANDSTILL, 1 / 2),))
 _processes_die_over_questions = _in({}, ((Ask.CRASH, 1 / 4),))
 _processes_die_all_the_time = _in(
-    {"commits": ((Commit.CRASH_AFTER, 1 / 15),), "crash_per_turn": 1 / 500}
+    {"commits": ((Commit.CRASH_AFTER, 1 / 15),), "turns_per_crash": 500}
 )
-_a_slow_store = _in({"slow": 1 / 3, "slowest_us": 4 * SECOND, "crash_per_turn": 1 / 500})
+_a_slow_store = _in({"slow": 1 / 3, "slowest_us": 4 * SECOND, "turns_per_crash": 500})
 _clocks_differ = _in({"step_every_us": 10 * SECOND, "farthest_step_us": 40 * SECOND})
 _people_interfere = only("takes", "mutes", "answers", "hands")
 

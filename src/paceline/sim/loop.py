@@ -53,7 +53,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     for a clock of floats, and a world takes millions of turns.
     """
 
-    get_debug = staticmethod(bool)  # type: ignore[assignment]
+    get_debug = staticmethod(bool)
     """No. Every future asks, and this answers without a call of Python."""
     _ready: deque[Any]
     _stopping: bool
@@ -65,6 +65,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """How often everything that was ready has run: the finest moments there are."""
         self.at_turn: Callable[[int], None] | None = None
         """Called between two turns; whatever awaits something is waiting just then."""
+        self.next_at_turn = 0
+        """From which turn on it is called: there are hundreds of thousands, and few are wanted."""
         self._chance = chance
         self._order = count(1)
         self._births = count(1)
@@ -139,7 +141,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         ready, at_turn = self._ready, self.at_turn
         self.turns += 1
         busy = bool(ready) or self._stopping
-        if at_turn is not None:
+        if at_turn is not None and self.turns >= self.next_at_turn:
             at_turn(self.turns)
         if not busy and not ready:  # whoever was called may have given others something to do
             self._let_time_pass()

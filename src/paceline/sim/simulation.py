@@ -162,16 +162,14 @@ def _troubles(stage: Stage) -> Iterator[Coroutine[Any, Any, None]]:
 
 def _lightning(stage: Stage) -> Callable[[int], None] | None:
     """Between two turns of the loop somebody may die, wherever it waits."""
-    weather = stage.around.weather
-    strikes = weather.strikes()
-    if strikes is None:
+    weather, loop = stage.around.weather, asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    if not weather.climate.turns_per_crash:
         return None
+    loop.next_at_turn = loop.turns + weather.after(weather.climate.turns_per_crash)
 
-    draw, chance = strikes
-
-    def strike(_: int) -> None:
-        if draw() >= chance:
-            return
+    def strike(turn: int) -> None:
+        loop.next_at_turn = turn + weather.after(weather.climate.turns_per_crash)
         if alive := [one for one in stage.processes.values() if one.alive]:
             weather.choose(alive).crash("while it waited")
 

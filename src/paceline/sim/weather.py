@@ -7,7 +7,6 @@ Only the drawing of lots is done here. What a crash or a lost answer does is tol
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Literal, get_args
@@ -111,7 +110,8 @@ class Climate:
     login_us: int = 20 * SECOND
     stubborn_us: int = 6 * MINUTE
     """How long a call that nobody can call off takes at most."""
-    crash_per_turn: float = 0.0
+    turns_per_crash: int = 0
+    """How many turns of the loop, on average, until somebody dies between two; 0 for never."""
     slow: float = 0.0
     """Visits to the store that take their time."""
     slowest_us: int = 0
@@ -151,7 +151,7 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.STUBBORN, 1 / 1_000),
         ),
         opens=1 / 50,
-        crash_per_turn=1 / 50_000,
+        turns_per_crash=50_000,
         slow=1 / 50,
         slowest_us=2 * SECOND,
         away_us=20 * SECOND,
@@ -183,7 +183,7 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.STUBBORN, 1 / 80),
         ),
         opens=1 / 10,
-        crash_per_turn=1 / 8_000,
+        turns_per_crash=8_000,
         slow=1 / 10,
         slowest_us=12 * SECOND,
         away_us=40 * SECOND,
@@ -209,7 +209,7 @@ STORM = replace(
         (Call.CRASH_AFTER, 1 / 12),
         (Call.STUBBORN, 1 / 40),
     ),
-    crash_per_turn=1 / 600,
+    turns_per_crash=600,
     restart_us=8 * SECOND,
 )
 """Crashes ten times as often as in heavy weather: hardly anything is done in one go."""
@@ -277,12 +277,6 @@ class Weather:
         if not self.climate.opens or self._rng.random() >= self.climate.opens:
             return 0, True
         return self.up_to(self.climate.login_us), self._rng.random() < 0.5
-
-    def strikes(self) -> tuple[Callable[[], float], float] | None:
-        """What to draw in every turn of the loop, and below what somebody dies just then: there are
-        hundreds of thousands, so nothing is looked up that stays the same until it clears up."""
-        chance = self.climate.crash_per_turn
-        return (self._rng.random, chance) if chance > 0 else None
 
     def store_takes_us(self) -> int:
         """How long the store takes; mostly no time at all, so that others get no turn between."""
