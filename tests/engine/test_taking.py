@@ -76,6 +76,47 @@ def test_an_account_that_cannot_be_read_keeps_no_other_from_being_taken(
     worlds.fresh().play(script)
 
 
+def test_a_lane_that_is_due_again_is_taken_in_the_visit_that_shows_it(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    take_up = taking.Taking.take_up
+
+    async def noted(self: taking.Taking, account_ids: list[int], *args: Any) -> Any:
+        tried.extend(account_ids)
+        return await take_up(self, account_ids, *args)
+
+    monkeypatch.setattr(taking.Taking, "take_up", noted)
+
+    async def script(world: World) -> None:
+        world.account(policy={"spacing": "10m"})
+        world.campaign(3)
+        process = world.process()
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await process.stop()
+        assert len(world.calls()) == 3
+        assert len(tried) == 1, "only before anything was known"
+
+    worlds.fresh().play(script)
+
+
+def test_more_lanes_than_a_few_are_taken_in_a_visit_of_their_own(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "FEW", 1)
+
+    async def script(world: World) -> None:
+        for name in ("ann", "ben"):
+            world.account(name, policy={"spacing": "10m"})
+        world.campaign(6, on=("ann", "ben"))
+        process = world.process()
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await process.stop()
+        assert len(world.calls()) == 6
+
+    worlds.fresh().play(script)
+
+
 class _LateRunner:
     """A store that is busy: whoever asks has to wait for his turn."""
 

@@ -14,13 +14,15 @@ one.
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND, Instant
-from paceline.engine.ports import Clock, Journal, Tx
+from paceline.engine.ports import Clock, Journal, Tx, Work
+
+T = TypeVar("T")
 
 LEASE_US = 15 * SECOND
 RENEW_EVERY_US = 5 * SECOND
@@ -145,11 +147,19 @@ class ProcessLease:
         return self._clock.monotonic_us(), self._clock.now()
 
     async def join(self) -> None:
-        asked = self.ask()
-        row = await self._journal.write(lambda tx: tx.processes.join(self._name, LEASE_US))
+        await self.join_and(lambda _: None)
+
+    async def join_and(self, look: Work[T]) -> T:
+        """The same, and what there is to know at the beginning, in one visit. Looked at first: it
+        may want to be the first in its transaction."""
+        asked, name = self.ask(), self._name
+        seen, row = await self._journal.write(
+            lambda tx: (look(tx), tx.processes.join(name, LEASE_US))
+        )
         self._process_id = row.id
         self.extend(asked)
-        log.info("joined", process=row.id, name=self._name)
+        log.info("joined", process=row.id, name=name)
+        return seen
 
     async def renew(self) -> None:
         """Renew once. A database that is away lets the lease run out: that is what it is for."""

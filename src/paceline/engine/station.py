@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -29,6 +29,16 @@ from paceline.engine.taking import Taking
 log = structlog.get_logger("paceline.supervisor")
 
 WATCH_EVERY_US = 60 * SECOND
+
+
+class Found(NamedTuple):
+    """What a look for work has come to."""
+
+    due: list[LaneRow]
+    next_wake_at: Instant | None
+    rings: Rings
+    now: Instant
+
 
 NO_LEASE = "this process holds no lease under which it may send"
 
@@ -166,15 +176,14 @@ class Station(ABC):
             await self._wait(await self._poll(), self._nudge)
 
     async def _join(self) -> None:
-        await self._lease.join()
-        if self._station.leads:
-            await self._wake_listeners()
-
-    async def _wake_listeners(self) -> None:
-        """Accounts that are to be open at all times are, from the first moment on."""
-        if await self._journal.read(lambda tx: listening(tx, self._providers)):
+        if await self._lease.join_and(self._first_look):
+            # Accounts that are to be open at all times are, from the first moment on.
             now = self._clock.now()
             await self._journal.write(lambda tx: wake(tx, self._providers, now))
+
+    def _first_look(self, tx: Tx) -> bool:
+        """What is to be known at the beginning; whether somebody is to be woken at once."""
+        return self._station.leads and bool(listening(tx, self._providers))
 
     def _side_lines(self) -> list[asyncio.Future[None]]:
         """What goes on beside the looking."""
@@ -241,7 +250,7 @@ class Station(ABC):
             return poll_us
         try:
             await self._taking.make_sure(self._held)
-            due, next_wake_at, rings, now = await self._journal.read(self._look)
+            due, next_wake_at, rings, now = await self._find()
             await self._attend(due)
             if await self._bell.ring(rings.due):
                 self.nudge()
@@ -256,9 +265,13 @@ class Station(ABC):
         wakes_us = [at - now for at in (next_wake_at, rings.next_at) if at is not None and at > now]
         return min([poll_us, *wakes_us])
 
-    def _look(self, tx: Tx) -> tuple[list[LaneRow], Instant | None, Rings, Instant]:
+    async def _find(self) -> Found:
+        """See what is due."""
+        return await self._journal.read(self._look)
+
+    def _look(self, tx: Tx) -> Found:
         options, process_id = self._station, self._lease.process_id
-        return (
+        return Found(
             tx.lanes.due(process_id, options.max_lanes, options.accounts),
             tx.lanes.next_wake_at(options.accounts),
             self._bell.look(tx) if options.leads else Rings([], None),

@@ -19,6 +19,7 @@ import structlog
 
 from paceline.core.errors import NotFoundError, ProviderError, ProviderRefused, StoreError
 from paceline.core.instants import MINUTE, SECOND, Instant
+from paceline.core.names import Names
 from paceline.core.opting_out import DEFAULT, OptOut
 from paceline.engine import taking
 from paceline.engine.away import AwayBook, give_back_away
@@ -39,12 +40,12 @@ from paceline.engine.lane_names import lane_name
 from paceline.engine.memory import Snapshot
 from paceline.engine.naming import seals_of
 from paceline.engine.observe import Observer
-from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers
+from paceline.engine.ports import Account, Clock, Journal, LaneRow, Lease, Providers, Tx
 from paceline.engine.running import Running
 from paceline.engine.starts import FIRE_CONCURRENCY, Starts
-from paceline.engine.station import Station, StationOptions
+from paceline.engine.station import Found, Station, StationOptions
 from paceline.engine.taking import Taken
-from paceline.engine.unsubscribing import ensure_links
+from paceline.engine.unsubscribing import Links, ensure_links
 
 log = structlog.get_logger("paceline.supervisor")
 
@@ -82,10 +83,15 @@ class Supervisor(Station):
         self._seed = rng.getrandbits(64)
         self._options = options
         self._context: LaneContext
+        self._names: tuple[str, Links | None, Names | None]
+        """What the installation is called, how links are made here, and how keys are sealed."""
         self._running: dict[int, Running] = {}
         self._crashes = CrashBook() if crashes is None else crashes
         self._away = AwayBook()
         self._busy_us = 0
+        self._wakes_us: int | None = None
+        """When a lane is due next, as far as the last look has shown; before now where some were
+        due by then, for then others are soon."""
 
     @property
     def _held(self) -> Collection[int]:
@@ -112,10 +118,8 @@ class Supervisor(Station):
             running.lane.touch()
 
     async def _join(self) -> None:
-        instance, links, seals = await self._journal.write(
-            lambda tx: (str(tx.settings.get("instance")), ensure_links(tx), seals_of(tx))
-        )
         await super()._join()
+        instance, links, seals = self._names
         self._busy_us = self._clock.monotonic_us()
         self._context = LaneContext(
             journal=self._journal,
@@ -130,7 +134,33 @@ class Supervisor(Station):
             alone=lambda: len(self._running) == 1,
         )
 
+    def _first_look(self, tx: Tx) -> bool:
+        self._names = str(tx.settings.get("instance")), ensure_links(tx), seals_of(tx)
+        return super()._first_look(tx)
+
     # ------------------------------------------------------------------ finding work
+
+    async def _find(self) -> Found:
+        """See what is due, and take it at once where something is expected to be."""
+        expects = self._wakes_us is not None and self._clock.monotonic_us() >= self._wakes_us
+        if not expects:
+            return await super()._find()
+        found, taken = await self._taking.look_and_take(
+            self._look, self._free_among, self._clock.now
+        )
+        for one in taken:
+            await self._start_or_suspend(one)
+        ours = {one.row.account_id for one in taken}
+        return found._replace(due=[row for row in found.due if row.account_id not in ours])
+
+    def _free_among(self, found: Found) -> list[int]:
+        """Those that may be started here; asked within the transaction, on whatever thread."""
+        free = [
+            row.account_id
+            for row in found.due
+            if row.account_id not in self._running and row.owner != self._lease.process_id
+        ]
+        return free[: max(0, self._options.max_lanes - len(self._running))]
 
     async def _attend(self, due: list[LaneRow]) -> None:
         """Wake what runs here, and take the rest: many at once, for each commit takes its time."""
@@ -290,6 +320,8 @@ class Supervisor(Station):
 
     def _looked(self, next_wake_at: Instant | None, now: Instant) -> None:
         """A worker with nothing to do ends: an idle account costs nothing then."""
+        wakes_us = None if next_wake_at is None else max(0, next_wake_at - now)
+        self._wakes_us = None if wakes_us is None else self._clock.monotonic_us() + wakes_us
         rest_us, now_us = self._options.rest_us, self._clock.monotonic_us()
         if self._running:
             self._busy_us = now_us

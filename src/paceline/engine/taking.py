@@ -48,6 +48,25 @@ class Taking:
         process_id = self._lease.process_id
         return await self._take(account_ids, lambda tx: take(tx, account_ids, process_id))
 
+    async def look_and_take(
+        self, look: Work[T], wanted: Callable[[T], list[int]], read_clock: ReadClock
+    ) -> tuple[T, list[Taken]]:
+        """See what is due, and take up what of it is wanted in the same visit, where it is few.
+
+        For whoever has reason to expect something: to look first and to take then are two visits
+        to the store for nearly every message of a lane that is parked in between.
+        """
+        process_id, tried = self._lease.process_id, list[int]()
+
+        def work(tx: Tx) -> tuple[T, list[Taken]]:
+            looked = look(tx)
+            found = wanted(looked)
+            tried[:] = found if len(found) <= FEW else ()
+            return looked, take_up(tx, tried, process_id, read_clock()) if tried else []
+
+        # What is tried is known when it was tried, which may be more than once.
+        return await self._taking(work, tried, lambda done: bool(done[1]))
+
     async def take_up(self, account_ids: list[int], read_clock: ReadClock) -> list[Taken]:
         """The same for whoever runs them right away.
 
@@ -72,16 +91,19 @@ class Taking:
             return page
 
     async def _take(self, account_ids: list[int], work: Work[list[T]]) -> list[T]:
+        return await self._taking(work, account_ids, bool)
+
+    async def _taking(self, work: Work[T], tried: list[int], has_taken: Callable[[T], bool]) -> T:
         asked = self._lease.ask()
         try:
-            taken = await self._journal.write(work)
+            done = await self._journal.write(work)
         except StoreError:
             # Perhaps they are ours now and only the answer was lost.
-            self._unsure.update(account_ids)
+            self._unsure.update(tried)
             raise
-        if taken:
+        if has_taken(done):
             self._lease.extend(asked)
-        return taken
+        return done
 
     def doubt(self, account_id: int) -> None:
         """A lane has ended here as if it were another's. It may be ours all the same: a lease can
