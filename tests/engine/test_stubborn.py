@@ -12,6 +12,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.stubborn import AT_LAST, BY_ITSELF
 from paceline.engine import station
+from paceline.engine.commands import signals
 from paceline.engine.ports import Message
 from tests.engine.doubles import Act, Double
 from tests.engine.scenes import delivery, finish, outcomes, to, until
@@ -58,6 +59,23 @@ def test_one_that_is_always_throttled_fails_and_keeps_the_others_waiting_for_min
     # Held back twice, a minute and two; and somewhat slower for a while. Then no more.
     assert others[-1] - others[0] < 12 * MINUTE
     assert tries(world)["stubborn"] == 6
+
+
+def test_it_holds_nobody_back_whatever_the_table_says_of_failures(calm: None, world: World) -> None:
+    """Found by a simulated world: read as a failure of its own message, it was held against the
+    account by a rule for such failures."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "60/min"}, latency=FAST, retry_after="none")
+        world.campaign(targets=to("a", "stubborn", *(f"b{n}" for n in range(800))))
+        rule, now = {"scope": "account", "for": "2h"}, world.clock.now()
+        world.write(lambda tx: signals.set_rule(tx, "sandbox transient", rule, ["sandbox"], now))
+        await finish(world, every_us=MINUTE, within_us=12 * HOUR)
+
+    world.play(script)
+    assert world.counts_at_end == {"sent": 801, "failed": 1}
+    others = [effect.at for effect in world.calls() if effect.target != "stubborn"]
+    assert others[-1] - others[0] < HOUR
 
 
 def test_so_do_several_in_a_row_and_all_the_others_are_served(calm: None, world: World) -> None:

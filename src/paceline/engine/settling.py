@@ -181,7 +181,8 @@ def settle(
         result = ACCEPTED
     else:
         outcome = read_alone(outcome, usage.holds, delivery.id, now)
-        rule = signals.rule_for(provider, flight.ask.action, outcome)
+        # One that is its message's own holds nobody back, whatever the table says of such answers.
+        rule = signals.rule_for(provider, flight.ask.action, outcome) if outcome is answer else None
         scope = rule.scope if rule is not None else Scope.ACCOUNT
         # Calls that were under way together meet the same throttle: one setback, not three.
         known = now < _held_until_at(usage, scope, delivery.run_id)
