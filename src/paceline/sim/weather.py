@@ -151,7 +151,7 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.STUBBORN, 1 / 1_000),
         ),
         opens=1 / 50,
-        turns_per_crash=50_000,
+        turns_per_crash=45_000,
         slow=1 / 50,
         slowest_us=2 * SECOND,
         away_us=20 * SECOND,
@@ -183,7 +183,7 @@ CLIMATES: dict[Faults, Climate] = {
             (Call.STUBBORN, 1 / 80),
         ),
         opens=1 / 10,
-        turns_per_crash=8_000,
+        turns_per_crash=7_200,
         slow=1 / 10,
         slowest_us=12 * SECOND,
         away_us=40 * SECOND,
@@ -209,7 +209,7 @@ STORM = replace(
         (Call.CRASH_AFTER, 1 / 12),
         (Call.STUBBORN, 1 / 40),
     ),
-    turns_per_crash=600,
+    turns_per_crash=540,
     restart_us=8 * SECOND,
 )
 """Crashes ten times as often as in heavy weather: hardly anything is done in one go."""
