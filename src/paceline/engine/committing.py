@@ -140,8 +140,8 @@ def apply(tx: Tx, group: list[Entry], *, trusting: bool = False) -> list[Any]:
     conversations in that of theirs, then turns, so that no two wait for each other. And whoever
     looks conversations up tells the planner how, until the transaction ends: all else that counts
     or lists has been done by then."""
-    if len(group) == 1 and group[0].work is not None:  # half of them: nobody to keep an order with
-        return [group[0].work(tx)]
+    if len(group) == 1:  # most of them, and nobody to keep an order with
+        return [_alone(tx, group[0], trusting=trusting)]
     answers: list[Any] = [None] * len(group)
     _do_lanes(tx, group, answers, trusting=trusting)
     shared = _done_together(tx, group, "lanes")
@@ -155,6 +155,17 @@ def apply(tx: Tx, group: list[Entry], *, trusting: bool = False) -> list[Any]:
         if entry.together is not None:
             answers[place] = next(shared[entry.together])
     return answers
+
+
+def _alone(tx: Tx, entry: Entry, *, trusting: bool) -> Any:
+    if entry.work is not None:
+        return entry.work(tx)
+    if entry.unit is None:
+        assert entry.together is not None
+        (answer,) = entry.together(tx, [entry.one])
+        return answer
+    (result,) = _written(tx, [entry.unit], trusting=trusting)
+    return result if entry.goes_on is None else entry.goes_on(tx, result)
 
 
 def _do_lanes(tx: Tx, group: list[Entry], answers: list[Any], *, trusting: bool) -> None:

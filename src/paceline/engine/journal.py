@@ -242,6 +242,11 @@ class GroupJournal:
         return min(self._company, HANDFUL) if self._hurried else 0
 
     def _next_group(self) -> list[Entry]:
+        if len(self._waiting) == 1:
+            (entry,) = self._waiting
+            self._waiting.clear()
+            self._hurried = self._others = 0
+            return [entry]
         group, left = [self._waiting.popleft()], list[Entry]()
         kind = group[0].kind
         while self._waiting and len(group) < self._limit:
