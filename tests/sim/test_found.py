@@ -40,6 +40,12 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("any", "heavy", 40121, "a lane given up as lost that was still its process's: run by nobody"),
     ("rush", "heavy", 7, "a deadline that rang for ever, a hair before its time"),
     ("any", "heavy", 50038, "a throttle that was one message's own, held against its account"),
+    (
+        "any",
+        "heavy",
+        50141,
+        "a STOP told late, and then an older START: out as far as anybody knows",
+    ),
 ]
 
 

@@ -164,17 +164,31 @@ class Hearing:
         return latest.pop() if len(latest) == 1 else None
 
     def was_out(self, chat: str, since_at: Instant, until_at: Instant) -> bool:
-        """Whether somebody did not want to be written to at any time in between, in whichever order
-        their wishes are read."""
-        wishes = self.wishes.get(chat, ())
-        before = [one.wish for came, one in wishes if came.at <= since_at]
-        if before and (before[-1] == "stop" or self.last_wish(chat, since_at) != "start"):
-            return True
-        return any(
-            one.wish == "stop" or self.last_wish(chat, came.at) != "start"
-            for came, one in wishes
-            if since_at <= came.at <= until_at
+        """Whether somebody did not want to be written to at any time in between."""
+        standing = self._standing.get(chat, [])
+        before = [out for at, out in standing if at <= since_at]
+        return before[-1:] == [True] or any(
+            out for at, out in standing if since_at <= at <= until_at
         )
+
+    @cached_property
+    def _standing(self) -> dict[str, list[tuple[Instant, bool]]]:
+        """By person, whether they are out after each of their wishes, read in the careful way: STOP
+        counts whenever it is heard, and START unless a STOP was written after it, or in the same
+        moment as far as anybody can tell."""
+        found: dict[str, list[tuple[Instant, bool]]] = {}
+        for chat, wishes in self.wishes.items():
+            stops: list[Instant] = []
+            out, standing = False, list[tuple[Instant, bool]]()
+            for came, one in wishes:
+                if one.wish == "stop":
+                    stops.append(one.told_at)
+                    out = True
+                elif all(one.told_at - stop_at >= ROUGH_US for stop_at in stops):
+                    out = False
+                standing.append((came.at, out))
+            found[chat] = standing
+        return found
 
 
 __all__ = ["Came", "Chat", "Hearing", "Reply"]
