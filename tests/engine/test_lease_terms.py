@@ -80,7 +80,7 @@ def test_a_late_renewal_is_waited_for_as_long_as_the_lease_lasts(desk: Desk) -> 
 def test_nothing_is_waited_for_where_the_lease_is_safe_but_the_instant(desk: Desk) -> None:
     async def script() -> None:
         await desk.lease.join()
-        await desk.lease.until_safe(desk.clock.at + 3 * SECOND)
+        await desk.lease.until_safe(desk.clock.us + 3 * SECOND)
         assert desk.clock.at == MONDAY_NINE + 3 * SECOND
 
     run(script)

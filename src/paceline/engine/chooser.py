@@ -147,7 +147,7 @@ class Chooser:
             ask = await self._acquainted(delivery, ask)
         needed = reserving(ask, self._sender.unsent_parts)
         verdict = memory.pacer.verdict(now, memory.usage, needed)
-        not_before_at = now
+        not_before_at = 0
         if isinstance(verdict, Refuse):
             return await self._refuse(queue, delivery, verdict, now)
         if isinstance(verdict, Wait):

@@ -104,15 +104,16 @@ class ProcessLease:
         """The same for whoever has just looked at both clocks."""
         return us < self._safe_until_us and now < self._safe_until_at
 
-    async def until_safe(self, at: Instant) -> None:
-        """Wait until then, and for the renewal of a lease that has not run out; for that no longer
-        than until it may have.
+    async def until_safe(self, us: int) -> None:
+        """Wait until then, by the clock that nobody sets, and for the renewal of a lease that has
+        not run out; for that no longer than until it may have.
 
         The one under way may be late by a moment. Whatever was intended under this lease would have
         to be taken back, though nobody else can have the lane.
         """
-        if self._clock.now() < at:
-            await self._clock.sleep_until(at)
+        early_us = us - self._clock.monotonic_us()
+        if early_us > 0:
+            await self._clock.sleep(early_us)
         left_us = self._certain_until_us - self._clock.monotonic_us()
         if self.safe() or left_us <= 0:
             return

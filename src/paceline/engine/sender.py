@@ -161,6 +161,10 @@ class Sender:
         if self.clock_was_set:
             self._outbox.stale = True
             return False
+        if flight.not_before_at > now:
+            # It is a distance that is waited for, whatever becomes of this clock meanwhile.
+            ahead_us = flight.not_before_at - now
+            flight.not_before_us = self._clock.monotonic_us() + ahead_us
         usage = usages.spend(memory.usage, memory.policy, flight.ask, now, self._rng)
         if not await self._intend(flight, message, usage, now, starts=True):
             return False
@@ -271,8 +275,8 @@ class Sender:
                 self._land(flight, outcomes.withdrawn(reason))
                 return
         us, now = self._clock.monotonic_us(), self._clock.now()
-        if now < flight.not_before_at or not self._context.lease.safe_at(us, now):
-            await self._context.lease.until_safe(flight.not_before_at)
+        if us < flight.not_before_us or not self._context.lease.safe_at(us, now):
+            await self._context.lease.until_safe(flight.not_before_us)
         if not alone:
             # Nothing is decided before it is known from when this one counts.
             await self._begin_beside(flight, message)

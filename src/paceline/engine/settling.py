@@ -46,7 +46,9 @@ class Flight:
     part: int
     policy_id: int
     not_before_at: Instant = 0
-    """When the call may be made; the intent may be written a moment earlier."""
+    """When the call may be made, where the intent is written a moment earlier."""
+    not_before_us: int = 0
+    """The same by the clock that nobody sets, from when it is sent on its way."""
     intent_at: Instant = 0
     term: int = 0
     """Of the process's lease, when the intent was made."""
