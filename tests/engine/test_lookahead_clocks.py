@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
+from paceline.core.outcome import Outcome
 from paceline.engine.lead import LONGEST_GUARD_US, Lead
+from paceline.engine.lookahead import NO_YES
 from tests.engine.doubles import Watcher
 from tests.engine.scenes import outcomes
 from tests.engine.test_clock_steps import SetClock
-from tests.engine.test_lookahead import QUICKLY, YES, Server, answering
+from tests.engine.test_lookahead import NO, QUICKLY, YES, Server, answering
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -58,6 +60,36 @@ def test_an_intent_that_waits_for_an_answer_is_called_for_though_the_clock_was_s
         assert server.calls[3][1] == server.ends[2], "at once"
         assert [row.outcome for row in outcomes(world)] == ["accepted"] * 6
         assert not watcher.crashes
+
+    play(worlds, script)
+
+
+@pytest.mark.parametrize("by_us", [-HOUR, FORWARD_US], ids=["back", "forward"])
+def test_a_no_is_heard_by_the_next_though_the_clock_was_followed_while_it_waited(
+    worlds: Worlds, by_us: int
+) -> None:
+    """The third is not heard of where it was begun, and is sent the usual way, for which the clock
+    is looked at once more while the intent of the fourth waits."""
+
+    async def script(world: World) -> None:
+        async def refused(real: Any, message: Any) -> Outcome:
+            await world.wait(20 * MS)
+            return NO
+
+        world.account(policy={"timeout": "10s"}, finds=False)
+        world.campaign(6)
+        await world.wait(2 * HOUR)
+        clock = SetClock(world.clock)
+        server = Server(world, answering(QUICKLY, QUICKLY, (20 * MS, None), then=QUICKLY))
+        server._acts["send"] = refused
+        set_at_call(world, server, clock, 3, by_us)
+        process = world.process(providers=server.registry(), clock=clock)
+        await world.until(lambda: len(server.calls) == 6, within_us=MINUTE)
+        await world.wait(SECOND)
+        await process.stop()
+        (back,) = [row for row in outcomes(world) if row.outcome == "withdrawn"]
+        assert back.reason == NO_YES
+        assert [row.outcome for row in outcomes(world)].count("rejected") == 1
 
     play(worlds, script)
 

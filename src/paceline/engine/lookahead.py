@@ -155,15 +155,16 @@ class Lookahead:
             self._out = None
             self._wake()
 
-    async def turn(self, landed: Iterable[Landed]) -> str | None:
-        """Wait for the call before, if it is still out; why none must follow it, if so."""
+    async def turn(self, landed: Callable[[], Iterable[Landed]]) -> str | None:
+        """Wait for the call before, if it is still out; why none must follow it, if so. What has
+        ``landed`` is asked when that is over."""
         if self._out is not None:
             await self._wait()
             if self._out is not None:
                 self._quick = False
                 return SLOW
         usage, policy = self._memory.usage, self._memory.policy
-        for _, outcome, _ in landed:
+        for _, outcome, _ in landed():
             if not is_plain_yes(outcome, usage, policy):
                 return NO_YES
         return None

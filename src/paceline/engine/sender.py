@@ -270,7 +270,7 @@ class Sender:
         flight.started_at = None
         alone = self._memory.policy.concurrency == 1
         if alone and (self._landed or self._lookahead.is_out):
-            reason = await self._lookahead.turn(self._landed)
+            reason = await self._lookahead.turn(self._has_landed)
             if reason is not None:
                 self._land(flight, outcomes.withdrawn(reason))
                 return
@@ -308,6 +308,9 @@ class Sender:
         self._landed.append((flight, outcome, at))
         self._lookahead.landed(flight, at)
         self._tell_landed()
+
+    def _has_landed(self) -> list[Landed]:
+        return self._landed
 
     def take_up(self) -> None:
         """Settle what has landed since the last step."""
