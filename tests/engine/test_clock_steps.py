@@ -213,12 +213,14 @@ def test_whoever_has_the_lane_next_finds_the_distance_by_the_new_clock(worlds: W
     world.play(script)
 
 
-def test_next_parts_are_as_far_ahead_and_answers_as_old_as_before() -> None:
+def test_next_parts_are_as_far_ahead_and_calls_and_answers_as_old_as_before() -> None:
     waiting, calling = flight_of(next_part_at=MINUTE), flight_of(next_part_at=None)
+    calling.started_at = SECOND // 2
     outcome = accepted("x")
     landed = moved_with_the_clock([waiting, calling], [(calling, outcome, SECOND)], HOUR)
     assert landed == [(calling, outcome, SECOND + HOUR)]
     assert (waiting.next_part_at, calling.next_part_at) == (MINUTE + HOUR, None)
+    assert (waiting.started_at, calling.started_at) == (None, SECOND // 2 + HOUR)
 
 
 def flight_of(next_part_at: Instant | None) -> Flight:

@@ -304,7 +304,8 @@ class Sender:
         self._tell_landed()
 
     def _land(self, flight: Flight, outcome: Outcome) -> None:
-        at = self._clock.now()
+        # By a clock that has not been followed yet it would be moved along with those of before.
+        at, _ = self.follow_the_clock()
         self._landed.append((flight, outcome, at))
         self._lookahead.landed(flight, at)
         self._tell_landed()

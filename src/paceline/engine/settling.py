@@ -101,8 +101,11 @@ Landed = tuple[Flight, Outcome, Instant]
 def moved_with_the_clock(
     flights: Iterable[Flight], landed: Iterable[Landed], by_us: int
 ) -> list[Landed]:
-    """Somebody set the clock: next parts are as far ahead, and answers as old, as before."""
+    """Somebody set the clock: next parts are as far ahead, and calls and answers as old, as
+    before."""
     for flight in flights:
+        if flight.started_at is not None:
+            flight.started_at += by_us
         if flight.next_part_at is not None:
             flight.next_part_at += by_us
     return [(flight, outcome, at + by_us) for flight, outcome, at in landed]
