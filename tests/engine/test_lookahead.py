@@ -12,6 +12,7 @@ from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind, accepted
 from paceline.core.usage import Usage
 from paceline.engine import drivers
+from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.lookahead import AT_ONCE_US, LONGEST_US, NO_YES, QUICK_US, SLOW, Lookahead
 from paceline.engine.ports import Account, Driver, LedgerRow, Message
 from paceline.sim.loop import run_virtual
@@ -142,6 +143,17 @@ def test_calls_are_made_one_after_the_other_and_in_order(worlds: Worlds) -> None
     assert server.whom() == sorted(server.whom())
     for ended, (_, began, _) in zip(server.ends, server.calls[1:], strict=False):
         assert ended <= began
+
+
+def test_each_is_begun_in_the_name_of_its_lane(worlds: Worlds) -> None:
+    """Whoever stands in everybody's way is known by it, though the loop calls it by itself."""
+    names: list[str | None] = []
+
+    def at_call(world: World, number: int) -> None:
+        names.append(on_whose_behalf())
+
+    play(worlds, answering(then=QUICKLY), at_call=at_call)
+    assert names == ["lane ann"] * 6
 
 
 @pytest.mark.parametrize("answer", [NO, TOO_FAST, NOBODY, Outcome(OutcomeKind.UNKNOWN, "lost")])

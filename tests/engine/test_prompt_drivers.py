@@ -14,6 +14,7 @@ from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.outcome import Outcome, accepted
 from paceline.engine import drivers
 from paceline.engine.deadline import Deadline
+from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.ports import Account, Driver, Message
 from paceline.sim.loop import run_virtual
 from tests.engine.doubles import Double, Watcher
@@ -34,6 +35,7 @@ class PromptDouble(Double):
         self._begin, self._times = begin, times
         self.begun: list[Call | None] = []
         self.ready: list[str] = []
+        self.made_ready_for: set[str | None] = set()
         self.came_to: dict[str, int] = {}
         """What became of all messages in the end."""
 
@@ -51,6 +53,7 @@ class PromptDouble(Double):
 
     def _make_ready(self, message: Message) -> None:
         self.ready.append(message.key)
+        self.made_ready_for.add(on_whose_behalf())
         raise ValueError("what is wrong with it is told when it is sent")
 
 
@@ -165,8 +168,9 @@ def test_a_lane_that_is_killed_takes_its_call_along(worlds: Worlds) -> None:
 
 
 def test_it_is_made_ready_once_while_its_intent_is_written(worlds: Worlds) -> None:
-    """That it cannot be harms nobody."""
+    """That it cannot be harms nobody; and who takes long for it is known by the lane's name."""
     provider = play(worlds, lambda _: None, times=0)
+    assert provider.made_ready_for == {"lane ann"}
     assert len(provider.ready) == len(set(provider.ready)) == 3
     assert provider.came_to == {"sent": 3}
 

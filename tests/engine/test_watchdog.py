@@ -15,7 +15,7 @@ from paceline import logs
 from paceline.core.instants import MILLISECOND, SECOND
 from paceline.engine.clock import SystemClock
 from paceline.engine.drivers import within_time
-from paceline.engine.lane_names import lane_name, whose_lane
+from paceline.engine.lane_names import acting_for, lane_name, on_whose_behalf, whose_lane
 from paceline.engine.watchdog import Standing, Step, Watchdog
 
 LOOK_US = 10 * MILLISECOND
@@ -101,6 +101,59 @@ def test_a_driver_s_call_is_made_in_the_name_of_its_lane() -> None:
     watched(seen, scene, seen.step("only", 30 * MILLISECOND, last=True))
     ((_, at, _),) = seen.steps
     assert at.account == "ann"
+
+
+@pytest.mark.parametrize(
+    ("begin", "account"),
+    [(lambda act: acting_for(lane_name("ann"), act), "ann"), (lambda act: act(), None)],
+    ids=["for a lane", "for nobody"],
+)
+def test_what_the_loop_calls_by_itself_is_done_in_the_name_of_a_lane_or_of_nobody(
+    begin: Callable[[Callable[[], None]], None], account: str | None
+) -> None:
+    """There is no task whose name would tell."""
+    seen = Seen()
+
+    async def scene() -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+        def act() -> None:
+            begin(seen.block)
+            over.set()
+
+        loop.call_soon(act)
+        await over.wait()
+
+    watched(seen, scene, seen.step("only", 30 * MILLISECOND, last=True))
+    ((_, at, _),) = seen.steps
+    assert at.account == account and "block" in at.stack
+
+
+def test_a_name_is_given_back_whatever_was_done_in_it() -> None:
+    names: list[str | None] = []
+
+    def note() -> None:
+        names.append(on_whose_behalf())
+
+    def fail() -> None:
+        acting_for("lane bob", note)
+        note()
+        raise RuntimeError("a defect")
+
+    async def scene() -> None:
+        over = asyncio.Event()
+
+        def act() -> None:
+            with pytest.raises(RuntimeError):
+                acting_for("lane ann", fail)
+            note()
+            over.set()
+
+        asyncio.get_running_loop().call_soon(act)
+        await over.wait()
+
+    asyncio.run(scene())
+    assert names == ["lane bob", "lane ann", None]
 
 
 def test_it_begins_anew_when_the_loop_has_turned() -> None:

@@ -23,6 +23,7 @@ from paceline.core.outcome import Outcome
 from paceline.core.usage import Usage
 from paceline.engine.calls import Calls
 from paceline.engine.drivers import note_end
+from paceline.engine.lane_names import acting_for
 from paceline.engine.memory import LaneMemory
 from paceline.engine.ports import Clock, Message
 from paceline.engine.settling import Flight, Landed, is_plain_yes
@@ -49,6 +50,7 @@ class Lookahead:
         "_land",
         "_last",
         "_memory",
+        "_name",
         "_out",
         "_quick",
         "_waiter",
@@ -62,13 +64,16 @@ class Lookahead:
         *,
         land: Callable[[Flight, Outcome], None],
         beside: Callable[[Flight, Message], object],
+        name: str | None = None,
     ) -> None:
-        """``land`` takes what a call came to; ``beside`` makes one that cannot be begun so."""
+        """``land`` takes what a call came to; ``beside`` makes one that cannot be begun so. What
+        the loop does for it by itself is done in the lane's ``name``."""
         self._memory = memory
         self._clock = clock
         self._calls = calls
         self._land = land
         self._beside = beside
+        self._name = name
         self._out: Flight | None = None
         self._last: Flight | None = None
         """The last that was called for so."""
@@ -108,7 +113,7 @@ class Lookahead:
         if not (self._worth_it and flight.last_part and self._calls.prompt):
             return False
         self._out = self._last = flight
-        asyncio.get_running_loop().call_soon(self._begin, flight, message)
+        asyncio.get_running_loop().call_soon(acting_for, self._name, self._begin, flight, message)
         return True
 
     def drop(self) -> None:
@@ -133,7 +138,8 @@ class Lookahead:
         elif call.done():
             self._answered(flight, message, call)
         else:
-            call.add_done_callback(partial(self._answered, flight, message))
+            answered = partial(acting_for, self._name, self._answered, flight, message)
+            call.add_done_callback(answered)
 
     def _answered(
         self, flight: Flight, message: Message, call: asyncio.Future[Outcome | None]

@@ -24,7 +24,7 @@ from paceline.engine.calls import Calls
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
-from paceline.engine.lane_names import on_whose_behalf
+from paceline.engine.lane_names import acting_for, on_whose_behalf
 from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED
 from paceline.engine.lookahead import Lookahead
 from paceline.engine.memory import LaneMemory
@@ -76,7 +76,12 @@ class Sender:
         self._calls: set[asyncio.Task[None]] = set()
         """Those that are made beside each other."""
         self._lookahead = Lookahead(
-            memory, context.clock, self._at_provider, land=self._land, beside=self._begin_beside
+            memory,
+            context.clock,
+            self._at_provider,
+            land=self._land,
+            beside=self._begin_beside,
+            name=self._name,
         )
 
     def __len__(self) -> int:
@@ -261,7 +266,8 @@ class Sender:
         self._context.lease.note_term(flight)
         if self._driver.is_forehanded:
             # Not before the database is at work: it does not wait for us then, but we for it.
-            asyncio.get_running_loop().call_soon(self._driver.make_ready, message)
+            make_ready = self._driver.make_ready
+            asyncio.get_running_loop().call_soon(acting_for, self._name, make_ready, message)
 
     async def _launch(self, flight: Flight, message: Message) -> None:
         """The last look before the effect, then the call itself."""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import paceline
 from paceline.core.instants import SECOND
-from paceline.engine.lane_names import whose_lane
+from paceline.engine.lane_names import who_acts, whose_lane
 from paceline.engine.ports import Clock
 
 LOOK_US = SECOND
@@ -141,8 +141,8 @@ class Watchdog:
 
 def standing_at(loop: asyncio.AbstractEventLoop, thread: int) -> Standing:
     """What a loop is doing right now, as seen from another thread."""
-    current = asyncio.current_task(loop)
-    account = None if current is None else whose_lane(current.get_name())
+    name = who_acts(loop)
+    account = None if name is None else whose_lane(name)
     stack = traceback.extract_stack(sys._current_frames().get(thread))
     # Where our own signal has interrupted it is not where it stands.
     frames = list(takewhile(lambda frame: frame.filename != __file__, stack))
