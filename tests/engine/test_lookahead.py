@@ -235,20 +235,6 @@ def test_a_call_that_is_never_answered_is_called_off_in_time(worlds: Worlds) -> 
     assert 10 * SECOND <= doubt.at - doubt.started_at <= 11 * SECOND
 
 
-@pytest.mark.parametrize("error", [RuntimeError("a defect"), asyncio.CancelledError()])
-def test_a_driver_that_raises_where_nobody_waits_leaves_a_doubt(
-    worlds: Worlds, error: BaseException
-) -> None:
-    def at_call(world: World, number: int) -> None:
-        if number == 3:
-            raise error
-
-    world, _, _, said = play(worlds, answering(then=QUICKLY), at_call=at_call)
-    assert world.counts_at_end == {"sent": 5, "unknown": 1}
-    (doubt,) = [row for row in said if row.outcome == "unknown"]
-    assert doubt.reason.startswith("driver failed")
-
-
 def test_a_person_who_wants_nothing_more_gets_nothing_more(worlds: Worlds) -> None:
     """Suppressed while the message before is out, and its own intent not yet written."""
 

@@ -73,6 +73,11 @@ def failing(error: BaseException) -> Call:
     return call
 
 
+def no_call() -> Any:
+    """What somebody returns who has understood something else by a call."""
+    return object()
+
+
 def broken_off() -> Call:
     call = future()
     call.cancel()
@@ -132,12 +137,14 @@ def test_what_is_answered_is_not_sent_again(worlds: Worlds) -> None:
         lambda _: throw(asyncio.CancelledError()),
         lambda _: failing(RuntimeError("a defect")),
         lambda _: failing(TimeoutError("its own")),
+        lambda _: failing(asyncio.CancelledError()),
+        lambda _: no_call(),
         lambda _: broken_off(),
         lambda _: broken_off_later(),
         lambda _: future(),
     ],
-    ids=["raises", "raises a cancellation", "fails", "its own timeout", "breaks off",
-         "breaks off later", "never answers"],
+    ids=["raises", "raises a cancellation", "fails", "its own timeout", "fails with a cancellation",
+         "is nothing at all", "breaks off", "breaks off later", "never answers"],
 )  # fmt: skip
 def test_whatever_becomes_of_it_is_a_doubt_and_the_lane_goes_on(
     worlds: Worlds, begin: Begin
@@ -145,7 +152,8 @@ def test_whatever_becomes_of_it_is_a_doubt_and_the_lane_goes_on(
     provider = play(worlds, begin)
     assert provider.came_to == {"unknown": 1, "sent": 2}
     assert provider.called["send"] == 2
-    assert all(call is None or call.done() for call in provider.begun)
+    calls = [call for call in provider.begun if isinstance(call, asyncio.Future)]
+    assert all(call.done() for call in calls)
 
 
 def test_a_lane_that_is_killed_takes_its_call_along(worlds: Worlds) -> None:

@@ -98,20 +98,23 @@ class Calls:
             leave = partial(self._leave, flight, message.key)
             return await within_time(self._begin(flight, message, begun), timeout_us, leave)
         except Exception as error:
-            return self._lost(flight, message, error)
+            return self.lost(flight, message, error)
 
     def set_off(self, flight: Flight, message: Message) -> _Begun:
         """Begin a call for whose answer nobody waits: what it ``came_to`` is asked when it is done.
         None where it has to be made the usual way."""
+        call: _Begun = None
         try:
             call = self._begin_at_once(flight, message)
+            if call is not None and not isinstance(call, Outcome):
+                self._deadline.watch(call, self._memory.policy.timeout_us)
         except asyncio.CancelledError:
             # Nobody has told it to stop, for there is no task that could be.
-            return self._lost(flight, message, ProviderError("the driver broke off its own call"))
+            return self.lost(flight, message, ProviderError("the driver broke off its own call"))
         except Exception as error:
-            return self._lost(flight, message, error)
-        if call is not None and not isinstance(call, Outcome):
-            self._deadline.watch(call, self._memory.policy.timeout_us)
+            if isinstance(call, asyncio.Future):  # nobody will look after it
+                call.cancel()
+            return self.lost(flight, message, error)
         return call
 
     def came_to(
@@ -121,9 +124,9 @@ class Calls:
         try:
             return self._deadline.came_to(call)
         except Exception as error:
-            return self._lost(flight, message, error)
+            return self.lost(flight, message, error)
 
-    def _lost(self, flight: Flight, message: Message, error: Exception) -> Outcome:
+    def lost(self, flight: Flight, message: Message, error: BaseException) -> Outcome:
         """What a call is that has no answer."""
         if isinstance(error, TimeoutError):
             reason = f"no answer within {self._memory.policy.timeout_us / SECOND:g} s"

@@ -243,7 +243,11 @@ def answered(apart: asyncio.Future[T]) -> T:
     """What a call that is done has come to."""
     if apart.cancelled():
         raise ProviderError("the driver broke off its own call")
-    return apart.result()
+    try:
+        return apart.result()
+    except asyncio.CancelledError:
+        # Passed on by somebody who passes on whatever they catch: it is nobody's who is here.
+        raise ProviderError("the driver broke off its own call") from None
 
 
 async def _see_to_its_end(apart: asyncio.Future[Any], leave: Leave | None) -> None:

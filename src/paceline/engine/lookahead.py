@@ -130,6 +130,12 @@ class Lookahead:
     def _begin(self, flight: Flight, message: Message) -> None:
         if self._calls.dropped:
             return
+        try:
+            self._set_off(flight, message)
+        except BaseException as error:
+            self._failed(flight, message, error)
+
+    def _set_off(self, flight: Flight, message: Message) -> None:
         call = self._calls.set_off(flight, message)
         if isinstance(call, Outcome):
             self._land(flight, call)
@@ -147,11 +153,22 @@ class Lookahead:
         if self._calls.dropped:
             note_end(call)
             return
-        outcome = self._calls.came_to(flight, message, call)
-        if outcome is not None:
-            self._land(flight, outcome)
-        else:  # nobody has heard of it, and it is sent the usual way
-            self._beside(flight, message)
+        try:
+            outcome = self._calls.came_to(flight, message, call)
+            if outcome is not None:
+                self._land(flight, outcome)
+            else:  # nobody has heard of it, and it is sent the usual way
+                self._beside(flight, message)
+        except BaseException as error:
+            self._failed(flight, message, error)
+
+    def _failed(self, flight: Flight, message: Message, error: BaseException) -> None:
+        """Nobody waits here who could be told: whatever has gone wrong, a message that does not
+        land would keep its lane waiting for ever."""
+        if flight is self._out:
+            self._land(flight, self._calls.lost(flight, message, error))
+        if not isinstance(error, Exception):
+            raise error
 
     def landed(self, flight: Flight, at: Instant) -> None:
         """Its call has come to its end, whichever way it was made."""
