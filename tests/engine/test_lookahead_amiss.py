@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from paceline.core.instants import HOUR
+from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.calls import Calls
 from paceline.engine.deadline import Deadline
 from paceline.engine.lookahead import Lookahead
 from paceline.engine.ports import Message
+from tests.engine.doubles import Watcher
 from tests.engine.test_lookahead import QUICKLY, YES, Call, Server, answering, play
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
@@ -107,3 +108,55 @@ def test_what_ends_the_process_ends_it_from_there_as_well(
     with pytest.raises(type(error)):
         looking._begin(flight, Any)  # type: ignore[arg-type]
     assert [outcome.reason for outcome in landed] == [repr(error)]
+
+
+def test_a_lane_whose_call_never_lands_is_stuck_though_it_only_waits(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is long over, and whoever was to hear of that has not. It is begun anew as any lane
+    that does not go on, and leaves the call in doubt."""
+    answered, heard = Lookahead._answered, []
+
+    def not_heard(self: Lookahead, *arguments: Any) -> None:
+        heard.append(arguments)
+        if len(heard) != 2:
+            answered(self, *arguments)
+
+    monkeypatch.setattr(Lookahead, "_answered", not_heard)
+
+    async def script(world: World) -> None:
+        world.account(policy={"timeout": "10s"}, finds=False)
+        world.campaign(6)
+        server = Server(world, answering(then=QUICKLY))
+        process = world.process(providers=server.registry())
+        await world.until(lambda: world.counts().get("unknown") == 1, 10 * MINUTE, SECOND)
+        await world.until_finished(within_us=MINUTE, every_us=SECOND)
+        await process.stop()
+        assert len(set(server.whom())) == len(server.whom()) == 6, "none twice"
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]
+    world.play(script)
+    assert world.counts_at_end == {"sent": 5, "unknown": 1}
+
+
+def test_a_call_that_takes_its_time_is_not_stuck(worlds: Worlds) -> None:
+    watcher, seen = Watcher(), []
+
+    async def script(world: World) -> None:
+        world.account(policy={"timeout": "20m"}, finds=False)
+        world.campaign(4)
+        server = Server(world, answering(QUICKLY, QUICKLY, (19 * MINUTE, YES), then=QUICKLY))
+        process = world.process(providers=server.registry(), observer=watcher)
+        await world.until(lambda: len(server.calls) == 3)
+        await world.wait(10 * MINUTE)
+        (running,) = process.supervisor._running.values()
+        seen.append(running.lane.busy_us(world.clock.monotonic_us()))
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await process.stop()
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]
+    world.play(script)
+    assert world.counts_at_end == {"sent": 4} and not watcher.crashes
+    assert 9 * MINUTE < seen[0] < 11 * MINUTE, "though it is seen how long it takes"

@@ -80,16 +80,24 @@ class Lane:
         self._touched = False
         self._stopping = False
         self._refused_parks = 0
-        self.stepped_us = context.clock.monotonic_us()
-        """When the last step began, for whoever looks for stuck lanes."""
-        self.waiting = False
+        self._stepped_us = context.clock.monotonic_us()
+        """When the last step began."""
+        self._waiting = False
         self.parked_us = 0
         """For how long it was parked; 0 as long as it is not."""
         self._timeout_us = 0
 
+    def busy_us(self, now_us: int) -> int:
+        """For how long it has been at one thing, for whoever looks for stuck lanes. A lane that
+        waits is at nothing, unless it waits for an answer: for that it has a time of its own."""
+        sender = self._sender
+        called_us = None if sender is None else sender.out_since_us
+        since_us = called_us if self._waiting else earlier(self._stepped_us, called_us)
+        return 0 if since_us is None else now_us - since_us
+
     @property
     def patience_us(self) -> int:
-        """How long one step may take before the lane counts as stuck."""
+        """How long one step may take, or a call, before the lane counts as stuck."""
         # Opening the account, an upload and a send may all fall into one step.
         return max(STUCK_AFTER_US, 3 * self._timeout_us + MINUTE)
 
@@ -112,7 +120,7 @@ class Lane:
             sender = await self._begin()
             while True:
                 self._signal.clear()
-                self.stepped_us = self._clock.monotonic_us()
+                self._stepped_us = self._clock.monotonic_us()
                 try:
                     wake_at = await self._step(sender)
                 except StoreUnavailable as error:
@@ -173,14 +181,14 @@ class Lane:
         """The one place where a lane sleeps: until an instant, or until somebody signals."""
         if wake_at is not None and wake_at <= self._clock.now():
             return
-        self.waiting = True
+        self._waiting = True
         alarm = None if wake_at is None else self._clock.alarm(wake_at, self._signal.set)
         try:
             await self._signal.wait()
         finally:
             if alarm is not None:
                 alarm.cancel()
-            self.waiting = False
+            self._waiting = False
 
     def _after_failure(self, error: StoreUnavailable) -> Instant:
         """Keep every outcome, send nothing, and try again until the database is back."""

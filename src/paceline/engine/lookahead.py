@@ -52,6 +52,7 @@ class Lookahead:
         "_memory",
         "_name",
         "_out",
+        "_out_us",
         "_quick",
         "_waiter",
     )
@@ -75,6 +76,7 @@ class Lookahead:
         self._beside = beside
         self._name = name
         self._out: Flight | None = None
+        self._out_us = 0
         self._last: Flight | None = None
         """The last that was called for so."""
         self._waiter: asyncio.Future[None] | None = None
@@ -85,6 +87,11 @@ class Lookahead:
     def is_out(self) -> bool:
         """Whether a call is under way, or about to be."""
         return self._out is not None
+
+    @property
+    def out_since_us(self) -> int | None:
+        """Since when, by the clock that nobody sets."""
+        return None if self._out is None else self._out_us
 
     @property
     def room(self) -> int:
@@ -113,6 +120,7 @@ class Lookahead:
         if not (self._worth_it and flight.last_part and self._calls.prompt):
             return False
         self._out = self._last = flight
+        self._out_us = self._clock.monotonic_us()
         asyncio.get_running_loop().call_soon(acting_for, self._name, self._begin, flight, message)
         return True
 

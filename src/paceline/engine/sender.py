@@ -103,6 +103,11 @@ class Sender:
         return bool(self._calls or self._landed or self._lookahead.is_out)
 
     @property
+    def out_since_us(self) -> int | None:
+        """Since when a call is out for which nobody waits."""
+        return self._lookahead.out_since_us
+
+    @property
     def room(self) -> int:
         """For how many deliveries more an intent may be written now."""
         most = self._memory.policy.concurrency + self._lookahead.room
@@ -276,7 +281,7 @@ class Sender:
         flight.started_at = None
         alone = self._memory.policy.concurrency == 1
         if alone and (self._landed or self._lookahead.is_out):
-            reason = await self._lookahead.turn(self._has_landed)
+            reason = await self._lookahead.turn(lambda: self._landed)
             if reason is not None:
                 self._land(flight, outcomes.withdrawn(reason))
                 return
@@ -315,9 +320,6 @@ class Sender:
         self._landed.append((flight, outcome, at))
         self._lookahead.landed(flight, at)
         self._tell_landed()
-
-    def _has_landed(self) -> list[Landed]:
-        return self._landed
 
     def take_up(self) -> None:
         """Settle what has landed since the last step."""

@@ -299,8 +299,8 @@ class Supervisor(Station):
         """Restart lanes that are stuck."""
         for running in list(self._running.values()):
             lane = running.lane
-            idle_us = now_us - lane.stepped_us - stood_us
-            if not lane.waiting and idle_us > lane.patience_us and running.kill():
+            at_it_us = lane.busy_us(now_us) - stood_us
+            if at_it_us > lane.patience_us and running.kill():
                 log.error("lane is stuck, restarting it", account=running.account.name)
 
     # ------------------------------------------------------------------ stopping
