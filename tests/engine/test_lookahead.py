@@ -16,9 +16,10 @@ from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.lookahead import AT_ONCE_US, LONGEST_US, NO_YES, QUICK_US, SLOW, Lookahead
 from paceline.engine.ports import Account, Driver, LedgerRow, Message
 from paceline.sim.loop import run_virtual
+from tests.engine.desk import TwoClocks
 from tests.engine.doubles import Double, Watcher
 from tests.engine.scenes import intents, outcomes
-from tests.engine.world import World
+from tests.engine.world import MONDAY_NINE, World
 from tests.engine.worlds import Worlds
 
 Call = asyncio.Future[Outcome | None]
@@ -187,6 +188,39 @@ def test_an_answer_that_takes_long_takes_the_next_intent_back(worlds: Worlds) ->
     written = min(row.at for row in intended if row.delivery_id == back.delivery_id)
     assert back.at - written <= LONGEST_US + MS
     assert len(server.calls) == 6
+
+
+@pytest.mark.parametrize(
+    ("waited_us", "reason"), [(LONGEST_US, None), (LONGEST_US + 1, SLOW)], ids=["short", "long"]
+)
+def test_so_does_one_that_is_heard_too_late_by_a_loop_that_stood_still(
+    waited_us: int, reason: str | None
+) -> None:
+    """Or by a machine that did: the answer is there, and nobody has looked for too long."""
+
+    class Calls:
+        dropped = prompt = False
+
+    class Memory:
+        usage = policy = None
+
+    class Flight:
+        started_at = MONDAY_NINE
+
+    async def script() -> None:
+        memory: Any = Memory()
+        calls: Any = Calls()
+        flight: Any = Flight()
+        clock = TwoClocks()
+        looking = Lookahead(memory, clock, calls, land=calls, beside=calls)
+        looking._out = flight
+        turn = asyncio.ensure_future(looking.turn(list))
+        await asyncio.sleep(0)
+        clock.pass_by(waited_us)
+        looking.landed(flight, clock.now())
+        assert await turn == reason
+
+    run_virtual(script(), start_at=MONDAY_NINE)
 
 
 def test_where_answers_take_long_nothing_is_written_ahead(worlds: Worlds) -> None:
