@@ -25,6 +25,7 @@ from paceline.engine.agenda import reserving
 from paceline.engine.context import LaneContext
 from paceline.engine.crashes import LaneFailed
 from paceline.engine.drivers import LazyDriver
+from paceline.engine.lookahead import NO_YES
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.pacing import HeadStart
@@ -139,8 +140,9 @@ class Chooser:
         called_off = queue.run.state is RunState.CANCELLED or delivery.before not in SENT_OR_NONE
         if called_off or delivery.state is DeliveryState.UNKNOWN:
             return await self._see_to(queue, delivery)
-        if not in_turn:
-            return Wait(None, "turn", "another run goes first")
+        kept = self._kept(delivery, in_turn=in_turn)
+        if kept is not None:
+            return kept
         content = queue.content_of(delivery)
         ask = queue.ask(delivery, content)
         if memory.usage.holds.newcomers_until_at > now:
@@ -170,6 +172,15 @@ class Chooser:
         await self._set_out(flight)
         self._ahead.called(flight.started_at)
         return GO
+
+    def _kept(self, delivery: Delivery, *, in_turn: bool) -> Wait | None:
+        """What it waits for that comes first, whatever the pacer says."""
+        if not in_turn:
+            return Wait(None, "turn", "another run goes first")
+        if delivery.account_id is None and self._sender.out_since_us is not None:
+            # Its intent would bind it, and if that was taken back others could not have it.
+            return Wait(None, "turn", NO_YES)
+        return None
 
     async def _see_to(self, queue: RunQueue, delivery: Delivery) -> Go | Wait:
         """Something other than sending it is to be done about a delivery."""

@@ -112,12 +112,14 @@ class Lookahead:
     def set_off(self, flight: Flight, message: Message) -> bool:
         """Have the provider called in a moment, and do not wait for its answer; False where that is
         not worth it, or cannot be. A message of several parts is sent to its end before anything
-        else is looked at.
+        else is looked at; and after one out of a pool comes another, most likely.
 
         In a moment: what is to be written next is handed over first, so that calls and answers
         have the time of its commit.
         """
         if not (self._worth_it and flight.last_part and self._calls.prompt):
+            return False
+        if flight.delivery.account_id is None:
             return False
         self._out = self._last = flight
         self._out_us = self._clock.monotonic_us()
