@@ -4,12 +4,14 @@ Each story ends with every invariant checked, as all stories do; these are the o
 naive reading of the ledger would raise an alarm.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Part
+from paceline.engine.ports import LedgerRow
+from paceline.engine.verify import attempts_of
 from tests.engine.scenes import (
     THREE_PARTS,
     TWO_PARTS,
@@ -24,8 +26,11 @@ from tests.engine.scenes import (
     say,
     send_direct,
     until,
+    violations,
 )
+from tests.engine.test_lookahead import QUICKLY, Server, answering
 from tests.engine.world import World
+from tests.engine.worlds import Worlds
 
 
 @pytest.mark.parametrize(
@@ -191,3 +196,40 @@ def test_days_weeks_and_zones_add_up_over_a_long_story(calm: None, world_at: Beg
         await finish(world, process=process, every_us=HOUR, within_us=20 * DAY)
 
     world.play(script)
+
+
+def test_intents_of_one_instant_need_no_gap_where_none_is_wanted(worlds: Worlds) -> None:
+    """That of the next message may be written in the very instant in which one is called for, and
+    rows of one instant come in the order of their deliveries."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"timeout": "10s"}, finds=False)
+        world.campaign(6)
+        world.campaign(6, name="autumn")
+        process = world.process(providers=Server(world, answering(then=QUICKLY)).registry())
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await process.stop()
+        instants = [row.at for row in intents(world)]
+        assert len(set(instants)) < len(instants)
+        assert violations(world) == []
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]  # the sandbox has seen none of it
+    world.play(script)
+
+
+@pytest.mark.parametrize("calls", [(5, 3, 4), (3, None, 5)], ids=str)
+def test_attempts_of_one_instant_are_judged_in_the_order_of_their_calls(
+    calls: tuple[int | None, ...],
+) -> None:
+    at = parse_instant("2026-03-02T09:00:00Z")
+
+    def row(kind: Literal["intent", "outcome"], number: int, call: int | None) -> LedgerRow:
+        started_at = None if call is None else at + call
+        return LedgerRow(number, 0, 1, kind, 1, 1, "message", at, at, started_at, 1, 1, 1)
+
+    rows = []
+    for number, call in enumerate(calls):
+        rows += [row("intent", number, None), row("outcome", number, call)]
+    called_at = [one.happened_at or at for one in attempts_of(rows)]
+    assert called_at == sorted(called_at) and len(called_at) == 3

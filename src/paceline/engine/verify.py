@@ -173,10 +173,16 @@ def attempts_of(rows: Iterable[LedgerRow]) -> Iterator[Attempt]:
     yield from _complete(held)
 
 
-def _complete(held: dict[tuple[int, int, int], dict[str, LedgerRow]]) -> Iterator[Attempt]:
-    for kinds in held.values():
-        if "intent" in kinds:
-            yield Attempt(kinds["intent"], kinds.get("outcome"), kinds.get("resolution"))
+def _complete(held: dict[tuple[int, int, int], dict[str, LedgerRow]]) -> Iterable[Attempt]:
+    """Those of one instant, in the order of their calls."""
+    found = [
+        Attempt(kinds["intent"], kinds.get("outcome"), kinds.get("resolution"))
+        for kinds in held.values()
+        if "intent" in kinds
+    ]
+    if len(found) > 1:
+        found.sort(key=lambda attempt: attempt.happened_at or attempt.intent.at)
+    return found
 
 
 @dataclass(slots=True)
@@ -309,7 +315,7 @@ class _Judge:
             return
         last_at, last_policy = self._last_paced
         least_us = min(policy.least_gap_us, last_policy.least_gap_us)
-        if at - last_at < least_us:
+        if least_us and at - last_at < least_us:
             text = f"{attempt.text()} only {(at - last_at) / SECOND:.3f} s after the last"
             offence = Offence("gap", at, policy.day_zone, attempt.intent.action)
             self._blame("never too close", text, offence)
