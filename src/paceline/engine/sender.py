@@ -29,7 +29,7 @@ from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED
 from paceline.engine.lookahead import Lookahead
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
-from paceline.engine.ports import Intent, LaneUnit, Lease, Message
+from paceline.engine.ports import LaneUnit, Lease, Message
 from paceline.engine.preparing import Desk
 from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock
 
@@ -233,21 +233,9 @@ class Sender:
             # It came while this was prepared, and may ask for time: it is taken up first.
             self._outbox.stale = True
             return False
-        delivery = flight.delivery
         # The limits may have changed since the first part: each part is sent under its own.
         flight.policy_id = self._memory.account.policy_id
-        intent = Intent(
-            delivery.id,
-            delivery.run_id,
-            flight.part,
-            flight.attempt,
-            flight.ask.counted_as,
-            now,
-            flight.policy_id,
-            starts,
-            starts and delivery.account_id is None,
-            flight.sparing(self._memory.policy, now) if starts else None,
-        )
+        intent = flight.intent(self._memory.policy, now, starts=starts)
         before, self._memory.usage = self._memory.usage, usage
         flight.intent_at = now
         begins = partial(self._committing, flight, message)
@@ -263,7 +251,7 @@ class Sender:
                 self._memory.usage = self._lookahead.counted(before)
                 self._outbox.stale = True
         if passed:
-            self._context.observer.intended(self._memory.account.name, delivery.id, now)
+            self._context.observer.intended(self._memory.account.name, flight.delivery.id, now)
         return passed
 
     def _committing(self, flight: Flight, message: Message) -> None:

@@ -31,7 +31,7 @@ from paceline.core.signals import DEFAULT_SIGNALS, Scope, Signals
 from paceline.core.states import DELIVERY, DeliveryState
 from paceline.core.stubborn import noted, read_alone, stepping_aside
 from paceline.core.usage import Usage
-from paceline.engine.ports import Capabilities, Delivery, Settlement
+from paceline.engine.ports import Capabilities, Delivery, Intent, Settlement
 from paceline.engine.ports.path import Sparing
 
 
@@ -80,7 +80,23 @@ class Flight:
         """
         return outcome.handle_gone and bool(self.handles) and not self.fresh
 
-    def sparing(self, policy: Policy, now: Instant) -> Sparing | None:
+    def intent(self, policy: Policy, now: Instant, *, starts: bool) -> Intent:
+        """What is written down before its part is sent."""
+        delivery = self.delivery
+        return Intent(
+            delivery.id,
+            delivery.run_id,
+            self.part,
+            self.attempt,
+            self.ask.counted_as,
+            now,
+            self.policy_id,
+            starts,
+            starts and delivery.account_id is None,
+            self._sparing(policy, now) if starts else None,
+        )
+
+    def _sparing(self, policy: Policy, now: Instant) -> Sparing | None:
         """How often its recipient may be written to, where that is limited; an answer may always be
         given."""
         often, delivery = policy.per_recipient, self.delivery
