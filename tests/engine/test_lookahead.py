@@ -10,7 +10,6 @@ import pytest
 
 from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind, accepted
-from paceline.core.usage import Usage
 from paceline.engine import drivers
 from paceline.engine.lane_names import on_whose_behalf
 from paceline.engine.lookahead import AT_ONCE_US, LONGEST_US, NO_YES, QUICK_US, SLOW, Lookahead
@@ -308,39 +307,6 @@ def test_a_lane_that_dies_leaves_two_in_doubt_at_most_and_sends_none_twice(world
     world.check = lambda: None  # type: ignore[method-assign]
     world.play(script)
     assert world.counts_at_end == {"sent": 4, "unknown": 2}
-
-
-def test_a_call_that_has_begun_meanwhile_counts_though_the_next_was_refused(
-    worlds: Worlds,
-) -> None:
-    """Usage is put back to before an intent that was refused, but not to before the call of the
-    message before it: whoever is given a pace in that moment must keep its distance from that."""
-
-    class Calls:
-        dropped = prompt = False
-
-        def counted(self, usage: Usage, flight: Any) -> Usage:
-            return usage._replace(last_at=flight.started_at + 1)
-
-    looking = Lookahead(
-        Any,
-        Any,
-        Calls(),
-        land=lambda *_: None,
-        beside=lambda *_: None,  # type: ignore[arg-type]
-    )
-    before = Usage(last_at=100)
-    assert looking.counted(before) is before
-
-    class Flight:
-        started_at: int | None = None
-
-    looking._last = flight = Flight()  # type: ignore[assignment]
-    assert looking.counted(before) is before, "it has not begun"
-    flight.started_at = 250
-    assert looking.counted(before).last_at == 251
-    assert looking.counted(Usage(last_at=251)).last_at == 251, "counted already"
-    assert looking.counted(Usage(last_at=400)).last_at == 400, "another has begun since"
 
 
 def test_whoever_ended_is_not_called_for() -> None:

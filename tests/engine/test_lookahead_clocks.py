@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.outcome import Outcome
+from paceline.engine.calls import Calls
+from paceline.engine.commands import campaigns
 from paceline.engine.lead import LONGEST_GUARD_US, Lead
 from paceline.engine.lookahead import NO_YES
 from tests.engine.doubles import Watcher
-from tests.engine.scenes import outcomes
+from tests.engine.scenes import intents, outcomes
 from tests.engine.test_clock_steps import SetClock
 from tests.engine.test_lookahead import NO, QUICKLY, YES, Server, answering
 from tests.engine.world import World
@@ -121,3 +124,45 @@ def test_a_call_is_made_on_the_dot_though_the_clock_is_set_just_before_it(
         assert not watcher.crashes
 
     play(worlds, script)
+
+
+@pytest.mark.parametrize("by_us", [0, -HOUR, FORWARD_US], ids=["not set", "back", "forward"])
+def test_a_call_that_has_begun_meanwhile_counts_though_the_next_was_refused(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, by_us: int
+) -> None:
+    """Usage is put back to before an intent that was refused, but neither to before the call of the
+    message before it nor to before the clock was set: whoever is given a pace in that moment must
+    keep its distance from that call."""
+    found: list[tuple[int | None, int]] = []
+
+    async def script(world: World) -> None:
+        world.account(policy={"timeout": "10s"}, finds=False)
+        world.campaign(6)
+        await world.wait(2 * HOUR)
+        clock, look = SetClock(world.clock), Calls._look
+        server = Server(world, answering(then=(20 * MS, YES)))
+        process = world.process(providers=server.registry(), clock=clock)
+
+        def look_then(self: Calls, flight: Any) -> Any:
+            if len(server.calls) == 3:
+                clock.off_us = by_us
+            return look(self, flight)
+
+        def at_call(number: int) -> None:
+            if number == 4:  # the intent of the fifth is about to be committed
+                world.write(lambda tx: campaigns.pause(tx, "spring", clock.now()))
+                world.clock.timer(10 * MS, partial(see, clock.now()))
+
+        def see(called_at: int) -> None:
+            (running,) = process.supervisor._running.values()
+            found.append((running.lane._memory.usage.last_at, called_at))
+
+        monkeypatch.setattr(Calls, "_look", look_then)
+        server.at_call = at_call
+        await world.until(lambda: bool(found), within_us=MINUTE)
+        await process.kill()
+        assert len(intents(world)) == 4, "the fifth was refused"
+
+    play(worlds, script)
+    ((last_at, called_at),) = found
+    assert last_at is not None and 0 <= last_at - called_at <= LONGEST_GUARD_US

@@ -59,6 +59,8 @@ class Calls:
         self._follow_the_clock = follow_the_clock
         self._late_ended = late_ended
         self._deadline = Deadline()
+        self._begun: Flight | None = None
+        """The last that has begun since an intent was asked for."""
         self.dropped = False
         """Whether nobody waits for any of them any more."""
 
@@ -193,11 +195,21 @@ class Calls:
         """A call has begun by now, and counts from now on: by the clock as it was looked at last,
         which is ahead of the one that nobody sets by so much."""
         flight.started_at = ahead_us + self._clock.monotonic_us()
-        self._memory.usage = self.counted(self._memory.usage, flight)
+        self._begun = flight
+        self._memory.usage = self._counted(self._memory.usage, flight)
         if begun is not None:
             begun.set_result(None)
 
-    def counted(self, usage: Usage, flight: Flight) -> Usage:
+    def watch_usage(self) -> None:
+        """An intent is asked for, and what it takes may have to be given back."""
+        self._begun = None
+
+    def counted_since(self, usage: Usage) -> Usage:
+        """Usage from before the intent, with a call counted that has begun since: one at most, for
+        a lane without a pace."""
+        return usage if self._begun is None else self._counted(usage, self._begun)
+
+    def _counted(self, usage: Usage, flight: Flight) -> Usage:
         """Usage with a call counted from when it has begun, if it has."""
         if flight.started_at is None:
             return usage

@@ -20,7 +20,6 @@ from functools import partial
 from paceline.core.holds import NO_HOLDS
 from paceline.core.instants import MILLISECOND, Instant
 from paceline.core.outcome import Outcome
-from paceline.core.usage import Usage
 from paceline.engine.calls import Calls
 from paceline.engine.drivers import note_end
 from paceline.engine.lane_names import acting_for
@@ -48,7 +47,6 @@ class Lookahead:
         "_calls",
         "_clock",
         "_land",
-        "_last",
         "_memory",
         "_name",
         "_out",
@@ -77,8 +75,6 @@ class Lookahead:
         self._name = name
         self._out: Flight | None = None
         self._out_us = 0
-        self._last: Flight | None = None
-        """The last that was called for so."""
         self._waiter: asyncio.Future[None] | None = None
         self._quick = False
         """Whether the last answer took a moment, and no more than that."""
@@ -121,7 +117,7 @@ class Lookahead:
             return False
         if flight.delivery.account_id is None:
             return False
-        self._out = self._last = flight
+        self._out = flight
         self._out_us = self._clock.monotonic_us()
         asyncio.get_running_loop().call_soon(acting_for, self._name, self._begin, flight, message)
         return True
@@ -129,13 +125,6 @@ class Lookahead:
     def drop(self) -> None:
         """The lane has ended: nothing lands any more, and nobody is known who would take it."""
         self._land = self._beside = _tell_nobody
-
-    def counted(self, usage: Usage) -> Usage:
-        """The same as it was before the last intent, with a call counted that has begun since."""
-        flight = self._last
-        if flight is None or flight.started_at is None or flight.started_at <= (usage.last_at or 0):
-            return usage
-        return self._calls.counted(usage, flight)
 
     def _begin(self, flight: Flight, message: Message) -> None:
         if self._calls.dropped:

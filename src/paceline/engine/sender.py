@@ -64,6 +64,8 @@ class Sender:
         self._steps = ClockSteps(context.clock)
         self._times_set = self._times_known = 0
         """How often the clock was set, as far as that was followed; and when the step began."""
+        self._moved_us = 0
+        """By how much in all."""
         self._at_provider = Calls(
             context,
             memory,
@@ -136,6 +138,7 @@ class Sender:
         now, us, by_us = self._steps.look()
         if by_us:
             self._times_set += 1
+            self._moved_us += by_us
             self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
             self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
             self._outbox.clock_was_set()
@@ -237,6 +240,8 @@ class Sender:
         flight.policy_id = self._memory.account.policy_id
         intent = flight.intent(self._memory.policy, now, starts=starts)
         before, self._memory.usage = self._memory.usage, usage
+        moved_us = self._moved_us
+        self._at_provider.watch_usage()
         flight.intent_at = now
         begins = partial(self._committing, flight, message)
         passed = False
@@ -248,7 +253,8 @@ class Sender:
             if not passed:
                 # Somebody paused, stopped, suppressed or changed something, or the store is away.
                 # Nothing was sent, so nothing was spent; look again before deciding anything.
-                self._memory.usage = self._lookahead.counted(before)
+                before = usages.moved_with_the_clock(before, self._moved_us - moved_us)
+                self._memory.usage = self._at_provider.counted_since(before)
                 self._outbox.stale = True
         if passed:
             self._context.observer.intended(self._memory.account.name, flight.delivery.id, now)
