@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.outcome import Outcome
 from paceline.engine.leases import LEASE_US
 from paceline.engine.media import Handles
+from paceline.engine.taking import Taking
+from tests.engine.doubles import Act, Double
 from tests.engine.test_media import picture
 from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
@@ -47,16 +50,22 @@ class Gate:
         return
 
 
+@pytest.mark.parametrize("closes_us", [0, 5 * SECOND], ids=["closed at once", "closed slowly"])
 def test_a_lease_that_ran_out_while_a_file_was_looked_for_leaves_the_lane_to_somebody(
-    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, closes_us: int
 ) -> None:
     """Found by the simulator: nobody had taken the lane meanwhile, so it was its process's for
-    ever after, and nobody there ran it."""
+    ever after, and nobody there ran it. It seems to be run for as long as its account closes."""
 
     async def script(world: World) -> None:
+        async def close(real: Act) -> None:
+            await world.wait(closes_us)
+            await real()
+
         world.account(policy={"rate": "60/min"})
         world.campaign(3, parts=(picture(world),))
-        process = world.process()
+        provider = Double(world.providers.get("sandbox"), close=close)
+        process = world.process(providers=provider.registry())
         gate, looks, ensure = Gate(process), count(1), Handles.ensure
 
         async def ensured(self: Handles, media_id: str, timeout_us: int) -> str | Outcome:
@@ -74,3 +83,57 @@ def test_a_lease_that_ran_out_while_a_file_was_looked_for_leaves_the_lane_to_som
     world = worlds.fresh()
     world.play(script)
     assert world.counts_at_end == {"sent": 3}
+
+
+def test_a_lane_that_ends_while_others_are_let_go_is_made_sure_of_at_the_next_look() -> None:
+    """It seemed to be run when they were chosen."""
+    let_go: list[int] = []
+
+    class Lease:
+        process_id = 1
+
+    class Journal:
+        async def write(self, work: Callable[..., object]) -> None:
+            let_go.append(len(let_go))
+            if len(let_go) == 1:
+                running.clear()
+                taking.doubt(1)
+
+    async def script() -> None:
+        taking.doubt(1)
+        taking.doubt(2)
+        await taking.make_sure(running)
+        await taking.make_sure(running)
+        await taking.make_sure(running)
+
+    journal: Any = Journal()
+    lease: Any = Lease()
+    running, taking = {1}, Taking(journal, lease)
+    asyncio.run(script())
+    assert len(let_go) == 2
+
+
+def test_what_could_not_be_let_go_is_tried_again() -> None:
+    tries: list[int] = []
+
+    class Lease:
+        process_id = 1
+
+    class Journal:
+        async def write(self, work: Callable[..., object]) -> None:
+            tries.append(len(tries))
+            if len(tries) == 1:
+                raise StoreUnavailable("away")
+
+    async def script() -> None:
+        taking.doubt(1)
+        with pytest.raises(StoreUnavailable):
+            await taking.make_sure(())
+        await taking.make_sure(())
+        await taking.make_sure(())
+
+    journal: Any = Journal()
+    lease: Any = Lease()
+    taking = Taking(journal, lease)
+    asyncio.run(script())
+    assert len(tries) == 2

@@ -223,12 +223,11 @@ class Supervisor(Station):
         self, lane: Lane, driver: LazyDriver, lease: Lease, account: Account
     ) -> None:
         """A lane from its start to its end, however it ends."""
-        running = self._running[account.id]
+        running, lost = self._running[account.id], False
         try:
             hearing = self._hear(driver, account)
             try:
-                if await lane.run() == "lost":
-                    self._taking.doubt(account.id)
+                lost = await lane.run() == "lost"
             finally:
                 running.over = True
                 if driver.is_open:
@@ -258,6 +257,8 @@ class Supervisor(Station):
             await self._crashed(lease, account, str(failed), failed.run_id)
         finally:
             self._running.pop(account.id, None)
+            if lost:  # not before: nobody doubts a lane that seems to be run
+                self._taking.doubt(account.id)
             self._observer.lanes_running(len(self._running))
             # Whoever rests until after the next look need not be looked for now.
             full = len(self._running) + 1 >= self._options.max_lanes

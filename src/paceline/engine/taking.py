@@ -120,9 +120,14 @@ class Taking:
         """Free lanes that are ours but that nobody runs here; then they are taken like others."""
         process_id = self._lease.process_id
         forgotten = [account_id for account_id in account_ids if account_id not in running]
-        if forgotten:
-            await self._journal.write(lambda tx: let_go(tx, forgotten, process_id))
+        # Before it is written: one that ends meanwhile is to be made sure of anew.
         self._unsure.difference_update(account_ids)
+        if forgotten:
+            try:
+                await self._journal.write(lambda tx: let_go(tx, forgotten, process_id))
+            except StoreError:
+                self._unsure.update(forgotten)
+                raise
 
 
 def take(tx: Tx, account_ids: list[int], process_id: int) -> list[tuple[LaneRow, Account]]:
