@@ -265,6 +265,31 @@ def test_a_run_that_had_ended_goes_on_where_the_late_answer_says_try_again(
     worlds.fresh().play(script)
 
 
+@pytest.mark.parametrize(
+    ("parts", "keys"), [(1, ["test-1-0"]), (2, ["test-1-0", "test-1-1"])], ids=["one", "two"]
+)
+def test_and_what_has_arrived_at_last_is_not_sent_again_on_a_person_s_word(
+    worlds: Worlds, parts: int, keys: list[str]
+) -> None:
+    """They said that it was not there, and it was not: it came afterwards."""
+
+    async def script(world: World) -> None:
+        world.account(policy=SHORT, finds=False)
+        world.campaign(1, parts=TWO_PARTS[:parts])
+        provider = double(world, send=stubborn(world))
+        process = world.process(providers=provider.registry(), poll_us=POLL_US)
+        await in_doubt(world)
+        (lost,) = world.read(lambda tx: tx.deliveries.page())
+        world.write(lambda tx: control.resolve_unknown(tx, lost.id, "resend", world.clock.now()))
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await world.wait(11 * MINUTE)
+        assert world.counts() == {"sent": 1}
+        assert [effect.key for effect in world.calls()] == keys
+        await process.stop()
+
+    worlds.fresh().play(script)
+
+
 def test_even_a_person_who_says_send_again_waits_for_it(worlds: Worlds) -> None:
     async def script(world: World) -> None:
         world.account(policy=SHORT, finds=False)

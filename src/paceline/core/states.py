@@ -116,6 +116,7 @@ DELIVERY: Machine[DeliveryState] = Machine(
         (D.READY, "fail"): D.FAILED,
         (D.READY, "cancel"): D.CANCELLED,
         (D.READY, "lose"): D.UNKNOWN,
+        (D.READY, "arrive"): D.UNKNOWN,
         (D.SENDING, "accept"): D.SENT,
         (D.SENDING, "retry"): D.READY,
         (D.SENDING, "fail"): D.FAILED,

@@ -110,11 +110,15 @@ def is_news(settlement: Settlement, *, moved: bool) -> bool:
 
 
 def _take_as_accepted(tx: Tx, settlement: Settlement, now: Instant) -> None:
-    """Of a delivery that waits to be sent again an earlier try was accepted."""
+    """Of a delivery that waits to be sent again an earlier try was accepted: whatever was found out
+    about that before, by a person or by asking, it has arrived since."""
     delivery = tx.deliveries.get(settlement.delivery_id)
     waits = delivery.state is DeliveryState.READY and delivery.parts_done == settlement.part
     accepted = settlement.outcome.kind is OutcomeKind.ACCEPTED
-    if not (waits and accepted) or tx.deliveries.move(delivery.id, "lose", at=now) is None:
+    if not (waits and accepted):
+        return
+    event = "arrive" if _was_absent(tx, settlement) else "lose"
+    if tx.deliveries.move(delivery.id, event, at=now) is None:
         return
     done = settlement.part + 1
     if settlement.state is DeliveryState.SENT:
@@ -123,6 +127,14 @@ def _take_as_accepted(tx: Tx, settlement: Settlement, now: Instant) -> None:
     else:
         reason = f"going on after a late answer to part {done}"
         tx.deliveries.move(delivery.id, "retry", at=now, due_at=now, reason=reason, parts_done=done)
+
+
+def _was_absent(tx: Tx, settlement: Settlement) -> bool:
+    """Whether somebody has found that the provider had not got it, which was before it had."""
+    return any(
+        row.outcome == "absent" and (row.part, row.attempt) == (settlement.part, settlement.attempt)
+        for row in tx.ledger.of_delivery(settlement.delivery_id)
+    )
 
 
 def cancel_if_gone(tx: Tx, account: Account, delivery_id: int, now: Instant) -> bool:
