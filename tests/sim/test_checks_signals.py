@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from paceline.core.policy import Policy
 from paceline.engine.ports import LedgerRow
 from paceline.sim.attention import Table
 from paceline.sim.checks import Evidence
@@ -201,6 +202,25 @@ def test_a_way_back_that_is_too_fast() -> None:
     assert gap(2_833_334) == set()
     assert gap(SECOND, after_us=11 * MINUTE) == set()
     assert gap(SECOND, rate="60/min burst 2") == set()
+
+
+@pytest.mark.parametrize(
+    ("rate", "judged"), [("60/min", HEED), ("60/min burst 2", set()), ("off", set())]
+)
+def test_a_way_back_of_an_account_whose_rate_was_changed_on_it(rate: str, judged: set[str]) -> None:
+    """One that has a burst by now has a token more than it had at the call before."""
+    slow = {"scope": "campaign", "for": "10s", "ramp": {"slow_by": 3, "recover": "10m"}}
+    second = call(2, MINUTE, run_id=2)
+    third = call(3, MINUTE + SECOND, run_id=2, policy_id=2)
+    given = told(slow, second)
+    limits = {1: "60/min", 2: rate}
+    policies = {
+        number: Policy.from_mapping({"rate": text, "bounce_pause": "100%"})
+        for number, text in limits.items()
+    }
+    pages = [*given.pages, page(third.at, row(third))]
+    calls = [*given.calls, third]
+    assert found(replace(given, calls=calls, pages=pages, policies=policies)) == judged
 
 
 def test_a_way_back_by_the_policy_and_a_drawn_gap() -> None:

@@ -38,6 +38,7 @@ FOUND: list[tuple[str, Faults, int, str]] = [
     ("any", "heavy", 21010, "a clock put right again while a lane was reading anew: a short gap"),
     ("any", "heavy", 21000, "a removed account's doubt that was to be sent again, cancelled"),
     ("any", "heavy", 40121, "a lane given up as lost that was still its process's: run by nobody"),
+    ("any", "heavy", 60040, "an account that was given a burst on the way back: not too fast"),
     ("rush", "heavy", 7, "a deadline that rang for ever, a hair before its time"),
     ("any", "heavy", 50038, "a throttle that was one message's own, held against its account"),
     (

@@ -65,7 +65,8 @@ def _too_fast(evidence: Evidence, records: Records) -> Iterator[Violation]:
             if call.facts is None:
                 continue
             token_us = _token_us(evidence, before)
-            if before is not None and token_us:
+            # Whoever was given a burst in between has a token more, and need not wait for this one.
+            if before is not None and token_us and _token_us(evidence, call):
                 yield from _compared(evidence, records, before, call, token_us)
             starts = call.part == 0 and not call.facts.reply
             if paced is not None and paced.gap_us and starts:
