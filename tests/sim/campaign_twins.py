@@ -27,6 +27,7 @@ from tests.sim.small import (
     FOLLOWED,
     LEFT,
     PLANNED,
+    RALLYING,
     REFUSED,
     REPEATED,
     RETOLD,
@@ -125,8 +126,11 @@ def the_breaker_never_trips(patch: pytest.MonkeyPatch) -> None:
 
 
 def bounces_pause_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(settling, "bounces_too_many", lambda *_: False)
     patch.setattr(bouncing, "bounces_too_many", lambda *_: False)
+
+
+def bounces_are_looked_at_only_when_another_comes_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settling, "enough_to_judge", lambda *_: False)
 
 
 def errors_slow_nobody_down(patch: pytest.MonkeyPatch) -> None:
@@ -198,6 +202,7 @@ CAMPAIGN_TWINS = (
     Twin(the_breaker_never_trips, CARE, FAILING, 2),
     Twin(errors_slow_nobody_down, CARE, FAILING, 1),
     Twin(bounces_pause_nobody, CARE, BOUNCING, 2),
+    Twin(bounces_are_looked_at_only_when_another_comes_back, CARE, RALLYING, 2),
     Twin(what_was_sent_is_retried, "never twice", REFUSED, 2, provokes=only("retries")),
     Twin(what_is_in_doubt_is_retried, "never twice", REFUSED, 6, provokes=only("retries")),
     Twin(nobody_looks_a_key_up, "never lost", REPEATED, 2, provokes=only("wishes")),

@@ -119,6 +119,17 @@ BOUNCING = replace(
     ),
     careful=True,
 )
+RALLYING = replace(
+    quick(
+        {"rate": "20/min"},
+        accounts=2,
+        targets=70,
+        mood="none",
+        provider={"bounce_at": (2, 5, 9, 14)},
+    ),
+    careful=True,
+)
+"""Too many come back among the first, and none of the others."""
 REPEATED = replace(
     quick({"rate": "30/min", "timeout": "10s"}, accounts=2, mood="light"),
     operated=True,

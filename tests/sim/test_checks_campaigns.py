@@ -139,7 +139,12 @@ def test_an_account_that_goes_on_though_too_much_of_it_comes_back() -> None:
     assert broken(failing(*["accepted"] * 18, *bounced, policy=policy)) == set()
     assert broken(failing(*["accepted"] * 18, *bounced, "accepted", policy=policy)) == CARE
     assert broken(failing(*["accepted"] * 17, *bounced, "accepted", policy=policy)) == set()
+    # Of the first twenty two had come back, and since then none.
+    assert broken(failing(*bounced, *["accepted"] * 18, policy=policy)) == set()
+    assert broken(failing(*bounced, *["accepted"] * 19, policy=policy)) == CARE
     released = [Release(NOON + 21 * MINUTE + SECOND, account="lane-0")]
+    given = failing(*bounced, *["accepted"] * 20, policy=policy, releases=released)
+    assert broken(given) == set(), "one more that arrives is no news"
     given = failing(*["accepted"] * 18, *bounced, "accepted", policy=policy, releases=released)
     assert broken(given) == set()
 

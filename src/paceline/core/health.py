@@ -85,6 +85,12 @@ def breaker_trips(policy: Policy, window: Window) -> bool:
     return recent.size >= breaker.samples and breaker.above.exceeded_by(recent.failed, recent.size)
 
 
+def enough_to_judge(policy: Policy, before: int, sends: int) -> bool:
+    """Whether, with what was sent since ``before``, the day's bounces can be judged that could not
+    be judged until then. From there on more that arrives only makes their share smaller."""
+    return policy.bounce_pause is not None and before < BOUNCE_SAMPLES <= sends
+
+
 def bounces_too_many(policy: Policy, sends: int, bounces: int) -> bool:
     """Whether the day's bounces pause the account."""
     return (

@@ -164,14 +164,14 @@ def settle(
             day = _plus(day, ask.counted_as, -1)
         if intent_at >= usage.week_at:
             week = _plus(week, ask.counted_as, -1)
-    accepted = outcome.kind is OutcomeKind.ACCEPTED
-    bounced = outcome.kind is OutcomeKind.BOUNCED
+    accepted, today = outcome.kind is OutcomeKind.ACCEPTED, intent_at >= usage.day_at
+    bounced = outcome.kind is OutcomeKind.BOUNCED and today
     return Usage(
         *usage[:5],
         day,
         usage.week_at,
         week,
-        usage.day_sends + (accepted or bounced),
+        usage.day_sends + (bounced or (accepted and today)),
         usage.day_bounces + bounced,
         usage.hold_until_at,
         usage.hold_reason,
@@ -219,15 +219,16 @@ def recounted(
     day: Mapping[str, int],
     week_at: Instant,
     week: Mapping[str, int],
+    accepted: int = 0,
 ) -> Usage:
-    """Usage with the caps' counts as the ledger has them: the ledger is the truth."""
+    """Usage with the ledger's counts, which are the truth; ``accepted`` only where it was asked."""
     same_day = day_at == usage.day_at
     return usage._replace(
         day_at=day_at,
         day=day,
         week_at=week_at,
         week=week,
-        day_sends=usage.day_sends if same_day else 0,
+        day_sends=max(usage.day_sends, accepted + usage.day_bounces) if same_day else 0,
         day_bounces=usage.day_bounces if same_day else 0,
     )
 
@@ -292,7 +293,7 @@ def last_send_not_before(usage: Usage, policy: Policy) -> Instant:
 
 def uncounted(after: Usage, before: Usage) -> Usage:
     """``after`` with the counts of ``before``: an attempt that never had an intent took no slot."""
-    return after._replace(day=before.day, week=before.week)
+    return Usage(*after[:4], *before[4:10], *after[10:])  # type: ignore[arg-type]
 
 
 def encode(usage: Usage) -> dict[str, Any]:

@@ -1,13 +1,20 @@
 """An account of whose messages too many come back in a day is paused: going on would only make it
 worse. What is refused at once and what comes back hours later count alike.
+
+Looked at whenever the answer may have changed: when one more comes back, and when the day has for
+the first time enough letters to judge them by. Everything else that arrives makes the share of
+those that came back smaller. So whoever lets a paused account go on is not contradicted by the
+next letter that arrives, only by the next one that does not.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import structlog
 
 from paceline.core.calendar import day_start_of
-from paceline.core.health import bounces_too_many
+from paceline.core.health import bounces_too_many, enough_to_judge
 from paceline.core.instants import Instant
 from paceline.core.policy import Policy
 from paceline.engine import alerts, events
@@ -17,16 +24,42 @@ from paceline.engine.ports import Account, Tx
 log = structlog.get_logger("paceline.bounces")
 
 
-def look_at_bounces(tx: Tx, account: Account, at: Instant) -> None:
-    """Count the day's bounces of both kinds, and pause the account where they are too many."""
-    policy = Policy.from_mapping(account.policy, where=account.name)
+class Letters(NamedTuple):
+    """An account's letters of a day of which it is known what became."""
+
+    sends: int
+    bounces: int
+
+
+def letters_of_the_day(tx: Tx, account: Account, policy: Policy, at: Instant) -> Letters:
     since_at = day_start_of(at, policy.day_zone)
     at_once, later = tx.ledger.bounces(account.id, since_at)
-    # A definite refusal has given its slot back, so those are counted on top.
-    sends = sum(tx.ledger.counts(account.id, since_at).values()) + at_once
-    if not bounces_too_many(policy, max(sends, later), at_once + later):
+    # What came back at once was never accepted; what did so later may be from the days before.
+    sends = max(tx.ledger.accepted(account.id, since_at) + at_once, later)
+    return Letters(sends, at_once + later)
+
+
+def any_came_back(tx: Tx, account: Account, at: Instant) -> bool:
+    """Whether anything of the day did: mostly nothing, and then there is nothing to judge."""
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    return any(tx.ledger.bounces(account.id, day_start_of(at, policy.day_zone)))
+
+
+def look_at_bounces(tx: Tx, account: Account, at: Instant, *, arrived: int = 0) -> None:
+    """Count the day's bounces of both kinds, and pause the account where they are too many.
+
+    ``arrived`` is said where so many have only just turned out to be with the provider, and none
+    came back.
+    """
+    if not any_came_back(tx, account, at):
         return
-    reason = f"bounce rate {at_once + later}/{sends} today is above {policy.bounce_pause}"
+    policy = Policy.from_mapping(account.policy, where=account.name)
+    sends, bounces = letters_of_the_day(tx, account, policy, at)
+    if arrived and not enough_to_judge(policy, sends - arrived, sends):
+        return
+    if not bounces_too_many(policy, sends, bounces):
+        return
+    reason = f"bounce rate {bounces}/{sends} today is above {policy.bounce_pause}"
     # Also where the day's cap is reached, as it mostly is by then: tomorrow it would go on.
     state = tx.accounts.move(account.id, "pause", reason=reason)
     if state is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.retry import after_retries
+from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.ports import Delivery, LedgerRow, Tx
 
 
@@ -30,6 +31,8 @@ def record_presence(
     tries = unheard(tx.ledger.of_delivery(delivery.id), delivery.parts_done)
     for intent in tries[-1:]:
         tx.ledger.append(resolution_row(intent, "accepted", 0, provider_id, now))
+        # Nobody has counted it as long as it was in doubt.
+        look_at_bounces(tx, tx.accounts.get(intent.account_id), now, arrived=1)
     if whole:
         tx.deliveries.move(
             delivery.id,

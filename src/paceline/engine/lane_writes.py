@@ -102,6 +102,7 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
             end_if_done(tx, delivery.run_id, now)
         else:
             reopen_for(tx, delivery.id, now)
+    look_at_bounces(tx, account, now, arrived=len(late))
 
 
 def is_news(settlement: Settlement, *, moved: bool) -> bool:
@@ -161,8 +162,7 @@ def with_aftermath(
     _leave_open(tx, unit, result, unwritten, now)
     fresh = [aftermath for _, aftermath in unwritten]
     moved = [_carry_out(tx, aftermath, account, now) for aftermath in fresh]
-    if any(aftermath.suppress is not None for aftermath in fresh):
-        # The lane knows of those that came back at once; others may have come back since.
+    if any(aftermath.counts_bounces for aftermath in fresh):
         look_at_bounces(tx, account, now)
     # After everything that waits for a lane: who raises the same alert must not have to wait for
     # us while we wait for them.

@@ -17,6 +17,7 @@ from paceline.core import usage as usages
 from paceline.core.calendar import day_start_of, next_day_start, week_start
 from paceline.core.errors import InputError, LeaseLost
 from paceline.core.gates import NEVER
+from paceline.core.health import BOUNCE_SAMPLES
 from paceline.core.instants import Instant
 from paceline.core.model import Ask, Standing, Wait
 from paceline.core.outcome import Outcome
@@ -73,6 +74,8 @@ class Snapshot(NamedTuple):
     in the same breath, and not a moment later in a visit of its own."""
     stored: Usage | None = None
     """The checkpoint, where it was made out already."""
+    accepted: int = 0
+    """What was accepted today, where that decides whether its bounces can be judged."""
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
@@ -82,6 +85,7 @@ class Snapshot(NamedTuple):
             day=self.day,
             week_at=self.week_at,
             week=self.week,
+            accepted=self.accepted,
         )
 
     def _stored(self) -> Usage:
@@ -189,7 +193,17 @@ def take_snapshot(
         stranded=tx.path.stranded(account_id) if known is None else (),
         begun=begun_on(tx, account_id, restored.runs),
         stored=stored,
+        accepted=_accepted(tx, account_id, policy, day_at, known or stored or Usage()),
     )
+
+
+def _accepted(tx: Tx, account_id: int, policy: Policy, day_at: Instant, usage: Usage) -> int:
+    """The day's, as long as there are few. A doubt that has ended well was counted by no lane, nor
+    an answer that came when the lane had another owner."""
+    judged = usage.day_at != day_at or usage.day_sends >= BOUNCE_SAMPLES
+    if policy.bounce_pause is None or judged:
+        return 0
+    return tx.ledger.accepted(account_id, day_at)
 
 
 def _checkpoint(restored: Restored) -> Usage:

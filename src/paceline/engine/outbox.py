@@ -16,11 +16,12 @@ from paceline.core import usage as usages
 from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes, parking, recovery
+from paceline.engine.bouncing import any_came_back, look_at_bounces
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
 from paceline.engine.parking import Parked, Rest
 from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
-from paceline.engine.settling import Settled
+from paceline.engine.settling import ENOUGH_TO_JUDGE, Settled
 
 SUMMARY_AFTER = 100
 """Settled attempts after which a summary line is due, where the policy knows no batches."""
@@ -93,13 +94,17 @@ class Outbox:
         batch = self._waiting[:]
         unit = self._unit(batch, intent)
         try:
-            if self._grave:
+            enough = self._grave and await self._is_only_enough(batch)
+            if self._grave and not enough:
                 if begins is not None:  # in a transaction of its own, and never later than now
                     begins()
                 result = await self._submit_alone(unit, batch)
             else:
                 hurried = not self._memory.policy.paced
                 result = await self._context.journal.submit(unit, hurried=hurried, begins=begins)
+            if enough and await self._any_came_back():
+                # In the very moment between the look and the commit.
+                await self._judge()
         except StoreUnavailable:
             self.doubt()
             raise
@@ -159,6 +164,22 @@ class Outbox:
         )
         self.stale = True
         return result
+
+    async def _is_only_enough(self, batch: list[Settled]) -> bool:
+        """Whether all that follows is that the day has enough letters to judge its bounces by, and
+        there are none: as nearly always, and then it is written with everybody else's."""
+        if any(not one.aftermath.empty and one.aftermath != ENOUGH_TO_JUDGE for one in batch):
+            return False
+        return not await self._any_came_back()
+
+    async def _any_came_back(self) -> bool:
+        account, now = self._memory.account, self._context.clock.now()
+        return await self._context.journal.read(lambda tx: any_came_back(tx, account, now))
+
+    async def _judge(self) -> None:
+        account, now = self._memory.account, self._context.clock.now()
+        await self._context.journal.write(lambda tx: look_at_bounces(tx, account, now), alone=True)
+        self.stale = True
 
     async def _tell_owner(self, late: list[Settlement]) -> None:
         if late:

@@ -16,8 +16,8 @@ from paceline.core.durations import print_duration
 from paceline.core.health import (
     WINDOW_SIZE,
     adapted_gap_us,
-    bounces_too_many,
     breaker_trips,
+    enough_to_judge,
     is_slowed,
     window_size,
 )
@@ -143,6 +143,9 @@ class Aftermath(NamedTuple):
     """Why the run is paused: its account may be stopped by the same answer for another reason."""
     tried_before: int | None = None
     """A delivery that has failed, and of which an earlier try may have arrived."""
+    counts_bounces: bool = False
+    """Whether too many of the day may have come back by now: one more has, or there are enough to
+    judge those that did."""
 
     @property
     def by_breaker(self) -> bool:
@@ -156,10 +159,13 @@ class Aftermath(NamedTuple):
             and self.suppress is None
             and not self.setbacks
             and self.tried_before is None
+            and not self.counts_bounces
         )
 
 
 NO_AFTERMATH = Aftermath()
+ENOUGH_TO_JUDGE = Aftermath(counts_bounces=True)
+"""Of a plain yes: nothing follows, unless something has come back that day."""
 
 SETBACKS_TOLD = 3
 """Throttles or outages in a row after which operators are told."""
@@ -246,9 +252,19 @@ def settle(
 
 def is_plain_yes(outcome: Outcome, usage: Usage, policy: Policy) -> bool:
     """Whether nothing follows from an answer beyond its own delivery, as from nearly every one:
-    nobody is held back, and nobody counts how many have failed."""
+    nobody is held back, and nobody counts how many have failed or come back."""
     accepted = outcome.kind is OutcomeKind.ACCEPTED and not outcome.reason
-    return accepted and usage.holds is NO_HOLDS and policy.breaker is None
+    plain = accepted and usage.holds is NO_HOLDS and policy.breaker is None
+    return plain and not enough_to_judge(policy, usage.day_sends, usage.day_sends + 1)
+
+
+def _counts_bounces(outcome: Outcome, after: Usage, policy: Policy) -> bool:
+    """Whether the day's bounces have to be looked at: the answer has made them more, or was the
+    first after which there are enough letters to judge them by."""
+    if outcome.kind is OutcomeKind.BOUNCED:
+        return policy.bounce_pause is not None
+    accepted = outcome.kind is OutcomeKind.ACCEPTED
+    return accepted and enough_to_judge(policy, after.day_sends - 1, after.day_sends)
 
 
 def _used(flight: Flight, outcome: Outcome, usage: Usage, policy: Policy) -> Usage:
@@ -347,7 +363,8 @@ def doubt_due_at(policy: Policy, capabilities: Capabilities, ask_at: Instant) ->
 def _aftermath(
     flight: Flight, outcome: Outcome, result: Consequence, usage: Usage, policy: Policy
 ) -> Aftermath:
-    if outcome.kind is OutcomeKind.ACCEPTED and policy.breaker is None:
+    counts_bounces = _counts_bounces(outcome, usage, policy)
+    if outcome.kind is OutcomeKind.ACCEPTED and policy.breaker is None and not counts_bounces:
         return NO_AFTERMATH
     delivery = flight.delivery
     aftermath = Aftermath(
@@ -355,12 +372,8 @@ def _aftermath(
         reason=result.reason,
         until_at=result.account_until_at,
         suppress=delivery.target if result.suppresses else None,
+        counts_bounces=counts_bounces,
     )
-    if outcome.kind is OutcomeKind.BOUNCED and aftermath.account_event is None:
-        sends, bounces = usage.day_sends, usage.day_bounces
-        if bounces_too_many(policy, sends, bounces):
-            text = f"bounce rate {bounces}/{sends} today is above {policy.bounce_pause}"
-            aftermath = aftermath._replace(account_event="pause", reason=text)
     window = usage.window_of(delivery.run_id)
     if delivery.run_id and breaker_trips(policy, window) and policy.breaker is not None:
         recent = window.last(policy.breaker.window)

@@ -29,6 +29,13 @@ _COUNTS = Prepared(
         .order_by(ledger.c.action)
     )
 )
+_ACCEPTED = Prepared(
+    lambda _: select(func.count()).where(
+        ledger.c.account_id == bindparam("account_id"),
+        ledger.c.intent_at >= bindparam("since_at"),
+        ledger.c.outcome == OutcomeKind.ACCEPTED.value,
+    )
+)
 # Of whoever crashed during a call nobody knows when it was made: not before its intent, and not
 # after somebody else gave it up. Until then a slow commit may have kept it.
 _GIVEN_UP_AT = case((ledger.c.outcome == OutcomeKind.UNKNOWN.value, ledger.c.at))
@@ -78,6 +85,10 @@ class Ledger(Subject):
         paced_at: Instant | None
         any_at, paced_at = found
         return any_at, paced_at
+
+    def accepted(self, account_id: int, since_at: Instant) -> int:
+        found = _ACCEPTED.run(self._context, account_id=account_id, since_at=since_at).fetchone()
+        return int(found[0])
 
     def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
         late = deliveries.c.sent_at.is_not(None)

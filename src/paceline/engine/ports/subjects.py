@@ -275,6 +275,10 @@ class Ledger(Protocol):
         """Slots used per action type by intents made since then."""
         ...
 
+    def accepted(self, account_id: int, since_at: Instant) -> int:
+        """How many parts sent since then are with the provider for sure."""
+        ...
+
     def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
         """Messages that bounced since then: as they were sent, and after they were accepted."""
         ...

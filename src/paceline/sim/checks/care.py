@@ -55,6 +55,8 @@ class _Judge:
     """Of each account and run, whether each attempt failed."""
     days: dict[tuple[int, date], Attempts] = field(default_factory=lambda: defaultdict(list))
     """Of each account and day, whether what it sent came back."""
+    unsure: set[tuple[int, date]] = field(default_factory=set)
+    """Of which nobody can tell from here which letter was the one that made them enough."""
     silent_runs: dict[int, str] = field(default_factory=dict)
     silent_accounts: dict[int, str] = field(default_factory=dict)
     excused: set[tuple[int, int, int]] = field(default_factory=set)
@@ -87,8 +89,13 @@ class _Judge:
                 self.intents.add((row.delivery_id, row.part, row.attempt))
         for row in look.rows:
             policy = self.evidence.policies.get(row.policy_id)
-            if row.kind == "outcome" and policy is not None:
-                late = row.generation < look.generations.get(row.account_id, 0)
+            if policy is None:
+                continue
+            late = row.generation < look.generations.get(row.account_id, 0)
+            if late or row.kind == "resolution":
+                # What became of it was written by somebody else than its lane.
+                self.unsure.add(_day(row, policy))
+            if row.kind == "outcome":
                 self._count(row, policy, late=late)
 
     def _count(self, row: LedgerRow, policy: Policy, *, late: bool) -> None:
@@ -103,7 +110,7 @@ class _Judge:
             attempts.append(mark)
             self._look_at_breaker(row, policy, attempts)
         if row.outcome in ("accepted", "bounced"):
-            day = self.days[row.account_id, day_of(row.intent_at, policy.day_zone)]
+            day = self.days[_day(row, policy)]
             day.append(None if late else row.outcome == "bounced")
             self._look_at_bounces(row, policy, day)
 
@@ -122,7 +129,9 @@ class _Judge:
 
     def _look_at_bounces(self, row: LedgerRow, policy: Policy, day: Attempts) -> None:
         most = policy.bounce_pause
-        if most is None or row.outcome != "bounced":
+        # One more that arrived makes the share smaller, but for the one that makes them enough.
+        enough = len(day) == SAMPLES and _day(row, policy) not in self.unsure
+        if most is None or not (row.outcome == "bounced" or enough):
             return
         if _sure(day) >= SAMPLES and _exceeds(day, most):
             why = f"{day.count(True)} of {len(day)} bounced that day"
@@ -172,6 +181,10 @@ class _Judge:
 def _begin_anew(attempts: Attempts) -> None:
     """Failures are forgiven. What went well may count still, where only an operator had paused."""
     attempts[:] = [None for failed in attempts if not failed]
+
+
+def _day(row: LedgerRow, policy: Policy) -> tuple[int, date]:
+    return row.account_id, day_of(row.intent_at, policy.day_zone)
 
 
 def _sure(attempts: Attempts) -> int:

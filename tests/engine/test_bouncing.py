@@ -1,0 +1,178 @@
+"""When the day's bounces are looked at: whenever there may be too many, and at no other time."""
+
+from __future__ import annotations
+
+import pytest
+
+from paceline.core.instants import HOUR, MILLISECOND, SECOND
+from paceline.core.outcome import Outcome, OutcomeKind, accepted
+from paceline.core.states import AccountState
+from paceline.engine import bouncing, lane_writes
+from paceline.engine.ports import Receipt, Tx
+from tests.engine.scenes import finish, say, until
+from tests.engine.test_lookahead import Server, answering
+from tests.engine.test_returns import PEOPLE, returned, take
+from tests.engine.world import World
+from tests.engine.worlds import Worlds
+
+SLOW = {"bounce_pause": "5%", "spacing": "10s"}
+FIRST = [1, 2, 3]
+YES = (5 * MILLISECOND, accepted("taken"))
+NOBODY = (5 * MILLISECOND, Outcome(OutcomeKind.BOUNCED, "nobody there", "5.1.1"))
+
+
+def is_paused(world: World) -> bool:
+    return world.account_now().state is AccountState.PAUSED
+
+
+def test_bounces_among_the_first_pause_once_there_are_enough(world: World) -> None:
+    """That those after them arrived makes it no better: 3 of 20 are 15 %."""
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW, bounce_at=FIRST)
+        world.campaign(60)
+        process = world.process()
+        await until(world, lambda: len(world.calls()) == 19)
+        assert not is_paused(world), "too few to say anything"
+        await until(world, lambda: is_paused(world))
+        await world.wait(HOUR)
+        assert len(world.calls()) == 20
+        assert world.account_now().state_reason == "bounce rate 3/20 today is above 5%"
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert (alert.kind, alert.reasons) == (
+            "account.bounces",
+            (("the address does not exist", 3),),
+        )
+        await process.stop()
+
+    world.play(script)
+
+
+def test_those_that_came_back_later_count_among_the_first_as_well(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy=SLOW)
+        world.campaign(targets=PEOPLE)
+        process = world.process()
+        await until(world, lambda: len(world.sends()) == 15)
+        for effect in world.sends()[:3]:
+            take(world, returned("failed", effect.key))
+        assert not is_paused(world)
+        await until(world, lambda: is_paused(world))
+        assert (len(world.sends()), world.account_now().state_reason) == (
+            20,
+            "bounce rate 3/20 today is above 5%",
+        )
+        await process.stop()
+
+    world.play(script)
+
+
+def test_whoever_goes_on_is_stopped_by_the_next_that_comes_back_and_not_by_one_that_arrives(
+    world: World,
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy=SLOW, bounce_at=[*FIRST, 30])
+        world.campaign(60)
+        process = world.process()
+        await until(world, lambda: is_paused(world))
+        say(world, "resume account")
+        await until(world, lambda: is_paused(world))
+        assert world.account_now().state_reason == "bounce rate 4/30 today is above 5%"
+        say(world, "resume account")
+        await finish(world, process=process, within_us=HOUR)
+
+    world.play(script)
+
+
+def test_a_doubt_that_ends_well_may_be_the_one_that_makes_them_enough(world: World) -> None:
+    async def script(world: World) -> None:
+        world.account(policy=SLOW | {"timeout": "1s"}, bounce_at=FIRST, lost_at=[4], finds=False)
+        world.campaign(20)
+        process = world.process()
+        await until(world, lambda: world.counts() == {"sent": 16, "bounced": 3, "unknown": 1})
+        assert not is_paused(world)
+        key = f"{world.read(lambda tx: tx.settings.get('instance'))}-4-0"
+        take(world, Receipt("x", "delivered", world.clock.now(), key=key))
+        assert world.account_now().state_reason == "bounce rate 3/20 today is above 5%"
+        await process.stop()
+
+    world.play(script)
+
+
+def test_what_was_found_out_meanwhile_is_counted_by_the_lane(world: World) -> None:
+    """Of the twenty one was in doubt: the twentieth that arrives is the twentieth all the same."""
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW | {"timeout": "1s"}, bounce_at=FIRST, lost_at=[4], finds=False)
+        world.campaign(40)
+        process = world.process()
+        await until(world, lambda: len(world.calls()) == 10)
+        key = f"{world.read(lambda tx: tx.settings.get('instance'))}-4-0"
+        take(world, Receipt("x", "delivered", world.clock.now(), key=key))
+        await until(world, lambda: is_paused(world))
+        assert len(world.calls()) == 20
+        await process.stop()
+
+    world.play(script)
+
+
+def test_nothing_follows_the_one_that_makes_them_enough_before_it_was_heard(
+    worlds: Worlds,
+) -> None:
+    """Also where the next intent is written while the call before it is out."""
+
+    async def script(world: World) -> None:
+        world.account(policy={"timeout": "10s"}, finds=False)
+        world.campaign(40)
+        server = Server(world, answering(YES, NOBODY, NOBODY, then=YES))
+        process = world.process(providers=server.registry())
+        await until(world, lambda: is_paused(world))
+        await world.wait(10 * SECOND)
+        assert len(server.calls) == 20
+        await process.stop()
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]  # the sandbox has seen none of it
+    world.play(script)
+
+
+def test_what_comes_back_in_the_very_moment_is_judged_by_somebody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever hears of it finds nineteen, and the lane has asked a moment before."""
+    seen = bouncing.any_came_back
+    asked = 0
+
+    def blind_at_first(tx: Tx, *rest: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 1 and seen(tx, *rest)  # type: ignore[arg-type]
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW, finds=False)
+        world.campaign(targets=PEOPLE)
+        process = world.process()
+        await until(world, lambda: len(world.sends()) == 15)
+        for effect in world.sends()[:3]:
+            take(world, returned("failed", effect.key))
+        monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind_at_first)
+        await until(world, lambda: is_paused(world))
+        assert (len(world.sends()), asked) == (20, 2)
+        await process.stop()
+
+    world.play(script)
+
+
+def test_where_nothing_came_back_the_twentieth_is_written_like_any_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[object] = []
+    monkeypatch.setattr(lane_writes, "with_aftermath", lambda *of: alone.append(of))
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW)
+        world.campaign(targets=PEOPLE)
+        await finish(world)
+        assert world.counts() == {"sent": 30} and not alone
+
+    world.play(script)
