@@ -1,5 +1,9 @@
 """What an answer does beyond its delivery: to the account, and to the campaign."""
 
+from typing import Any
+
+import pytest
+
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.core.model import Target
 from paceline.core.states import AccountState, RunState
@@ -47,6 +51,26 @@ def test_bounces_below_the_share_do_not_pause(world: World) -> None:
         world.campaign(30)
         await finish(world)
         assert world.account_now().state is AccountState.ACTIVE
+
+    world.play(script)
+
+
+@pytest.mark.parametrize("policy", [{}, {"breaker": {"above": "20%", "samples": 5}}])
+def test_whoever_trips_a_pause_is_suppressed_for_what_was_said_of_them(
+    world: World, policy: dict[str, Any]
+) -> None:
+    async def script(world: World) -> None:
+        world.account(policy={"rate": "120/min", **policy}, bounce_at=[4, 5, 21, 22])
+        world.campaign(40)
+        process = world.process()
+
+        def is_over() -> bool:
+            return world.state() == "paused" or world.account_now().state == "paused"
+
+        await until(world, is_over)
+        said = {entry[1] for entry in world.read(lambda tx: tx.suppressions.list())}
+        assert said == {"the address does not exist"}
+        await process.stop()
 
     world.play(script)
 

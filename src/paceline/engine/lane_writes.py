@@ -207,7 +207,7 @@ def _carry_out(tx: Tx, aftermath: Aftermath, account: Account, now: Instant) -> 
     if aftermath.suppress is not None:
         # Whoever was erased while the answer was awaited must not come back by it.
         address = known_as(tx, aftermath.suppress)
-        tx.suppressions.add(address, aftermath.reason, "bounce", now)
+        tx.suppressions.add(address, aftermath.suppress_reason, "bounce", now)
     state = paused = None
     event, run_id = aftermath.account_event, aftermath.pause_run
     if run_id is not None and tx.runs.get(run_id).kind == "direct":

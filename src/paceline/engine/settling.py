@@ -135,6 +135,9 @@ class Aftermath(NamedTuple):
     until_at: Instant | None = None
     pause_run: int | None = None
     suppress: str | None = None
+    suppress_reason: str = ""
+    """What was said of that address: the account or the campaign may be stopped for another reason.
+    """
     setbacks: int = 0
     """How often in a row the provider has asked for less, where that is worth an alert."""
     failed: int = 0
@@ -372,6 +375,7 @@ def _aftermath(
         reason=result.reason,
         until_at=result.account_until_at,
         suppress=delivery.target if result.suppresses else None,
+        suppress_reason=result.reason if result.suppresses else "",
         counts_bounces=counts_bounces,
     )
     window = usage.window_of(delivery.run_id)
