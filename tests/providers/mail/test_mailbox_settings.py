@@ -70,6 +70,8 @@ def test_a_password_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ("raw", "words"),
     [
         ({"imap_host": "imap example"}, "is no server"),
+        ({"imap_host": "imap..example.com"}, "is no server"),
+        ({"imap_host": "a" * 64 + ".example.com"}, "is no server"),
         ({"imap_host": 7}, "write it in quotes"),
         ({"imap_host": "imap.example.com", "imap_port": 0}, "greater"),
         ({"imap_host": "imap.example.com", "imap_security": "plain"}, "unencrypted"),

@@ -176,6 +176,16 @@ def test_an_account_needs_an_address(fake: FakeServer) -> None:
         ({}, "host", "needs this setting"),
         ({"host": "smtp example"}, "host", "no server"),
         ({"host": "https://x.example"}, "host", "no server"),
+        ({"host": ""}, "host", "no server"),
+        ({"host": "smtp..example.com"}, "host", "no server"),
+        ({"host": ".example.com"}, "host", "no server"),
+        ({"host": "-x.example.com"}, "host", "no server"),
+        ({"host": "a" * 64 + ".example.com"}, "host", "no server"),
+        ({"host": "1.2.3.400"}, "host", "no server"),
+        ({"host": "ab:cd"}, "host", "no server"),
+        ({**LIKE, "helo": "two words"}, "helo", "no name"),
+        ({**LIKE, "helo": "my..host"}, "helo", "no name"),
+        ({**LIKE, "helo": "[192.0.2]"}, "helo", "no name"),
         ({**LIKE, "port": 0}, "port", "greater than or equal to 1"),
         ({**LIKE, "port": "587"}, "port", "valid integer"),
         ({**LIKE, "security": "ssl"}, "security", "'starttls', 'tls' or 'plain'"),
@@ -215,6 +225,36 @@ def test_the_libraries_are_the_ones_that_check(trusted: Certificates) -> None:
     context = SmtpProvider(CLOCK)._certificates(settings)
     assert context is not None
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Mail.Example.com", "mail.example.com"),
+        ("müller.example", "xn--mller-kva.example"),
+        ("192.0.2.1", "[192.0.2.1]"),
+        ("2001:db8::1", "[IPv6:2001:db8::1]"),
+        ("[192.0.2.1]", "[192.0.2.1]"),
+        ("", "example.com"),
+    ],
+)
+def test_our_own_name_is_one_that_a_server_takes(written: str, said: str) -> None:
+    settings = read_settings({**LIKE, "helo": written})
+    assert settings.greeting(settings.sender("anna@example.com")) == said
+
+
+def test_a_server_is_called_by_its_name_in_ascii() -> None:
+    settings = read_settings({**LIKE, "host": "Post.Müller.example", "imap_host": "bücher.eu"})
+    assert (settings.host, settings.imap_host) == ("post.xn--mller-kva.example", "xn--bcher-kva.eu")
+
+
+def test_a_name_that_cannot_be_looked_up_stops_the_account(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was stored before such names were refused."""
+    monkeypatch.setattr("paceline.providers.mail.settings.host_name", str)
+    with pytest.raises(ProviderRefused, match="the settings are of no use"):
+        play(fake.settings(host="smtp..example.com", security="starttls"), nothing)
 
 
 def test_a_name_for_the_server(fake: FakeServer) -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
 from paceline.core.errors import ProviderRefused
+from paceline.providers.mail.hosts import host_name
 from paceline.providers.options import FROM_ENVIRONMENT, is_loopback, read_text
 
 Security = Literal["tls", "starttls", "plain"]
@@ -28,15 +29,15 @@ SECRETS = frozenset({"imap_password"})
 
 MOST_FOLDERS = 5
 
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]{2,45}")
 _STEERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def read_host(raw: Any) -> str:
-    text = read_text(raw).lower()
-    if text and not _HOST.fullmatch(text):
-        raise ValueError(f"{text!r} is no server, write it like imap.example.com")
-    return text
+def read_host(raw: Any, like: str = "imap.example.com") -> str:
+    text = read_text(raw)
+    name = host_name(text) if text else ""
+    if name is None:
+        raise ValueError(f"{text[:100]!r} is no server, write it like {like}")
+    return name
 
 
 def read_secret(raw: Any) -> str:

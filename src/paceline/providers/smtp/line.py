@@ -151,6 +151,10 @@ class Line:
         except LOST as error:
             _hang_up(client)
             raise Trouble(unreachable(f"no connection: {_told(error)}")) from None
+        except ValueError as error:
+            # Told by what looks names up and writes commands: nothing of it comes from the server.
+            _hang_up(client)
+            raise Trouble(_unfit(f"the settings are of no use: {_told(error)}")) from None
         except BaseException:
             _hang_up(client)
             raise

@@ -17,10 +17,12 @@ from paceline.core.errors import ProviderRefused
 from paceline.core.names import LONGEST
 from paceline.engine.ports import Capabilities
 from paceline.providers.mail.addresses import domain_of, wire_address
+from paceline.providers.mail.hosts import own_name
 from paceline.providers.mail.letters import Sender
 from paceline.providers.mail.settings import (
     MailboxSettings,
     password_in,
+    read_host,
     read_line,
     read_secret,
 )
@@ -46,14 +48,23 @@ PORTS: Mapping[str, int] = {"starttls": 587, "tls": 465, "plain": 25}
 """Where servers listen, unless they say otherwise."""
 
 _NEEDED = ("host",)
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]{2,45}")
 
 
 def _read_host(raw: Any) -> str:
-    text = read_text(raw).lower()
-    if not _HOST.fullmatch(text):
-        raise ValueError(f"{text!r} is no server, write it like smtp.example.com")
-    return text
+    name = read_host(raw, "smtp.example.com")
+    if not name:
+        raise ValueError("names no server, write it like smtp.example.com")
+    return name
+
+
+def _read_own_name(raw: Any) -> str:
+    text = read_text(raw)
+    name = own_name(text) if text else ""
+    if name is None:
+        raise ValueError(
+            f"{text[:100]!r} is no name that a server takes, write it like mail.example.com"
+        )
+    return name
 
 
 KEY = "{key}"
@@ -94,6 +105,7 @@ def _read_address(raw: Any) -> str:
 
 
 _Host = Annotated[str, BeforeValidator(_read_host)]
+_OwnName = Annotated[str, BeforeValidator(_read_own_name)]
 _Secret = Annotated[str, BeforeValidator(read_secret)]
 _Line = Annotated[str, BeforeValidator(read_line)]
 _Address = Annotated[str, BeforeValidator(_read_address)]
@@ -129,7 +141,7 @@ class SmtpSettings(MailboxSettings):
     """How large a letter may be, files and all; less where the server says so."""
     dkim_selector: _Line = ""
     """Under which name the server signs letters; only to see whether its key can be found."""
-    helo: _Line = ""
+    helo: _OwnName = ""
     """What the server is told as our own name; the domain letters are from unless it is another."""
     sent_folder: _Line = ""
     """Where the server keeps what was sent, for letters whose answer was lost; unless given, the
