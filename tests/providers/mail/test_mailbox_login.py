@@ -87,6 +87,7 @@ def test_a_password_in_any_script(imap: ImapServer) -> None:
         ("NO [LIMIT] LOGIN Rate limit hit.", False),
         ("BAD User is authenticated but not connected.", False),
         (f"NO what is this: {PASSWORD}?", True),
+        ("NO what is this: {}?".format(PASSWORD.replace("\\", "\\\\").replace('"', '\\"')), True),
     ],
 )
 def test_what_servers_say_to_whoever_wants_in(imap: ImapServer, answer: str, refused: bool) -> None:
@@ -94,7 +95,7 @@ def test_what_servers_say_to_whoever_wants_in(imap: ImapServer, answer: str, ref
     with pytest.raises(ProviderError) as caught:
         play(opened(imap))
     assert isinstance(caught.value, ProviderRefused) == refused
-    assert PASSWORD not in str(caught.value)
+    assert PASSWORD[:4] not in str(caught.value)
 
 
 def test_nobody_is_there() -> None:

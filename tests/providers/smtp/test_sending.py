@@ -235,6 +235,17 @@ def test_letters_before_the_at() -> None:
                 assert "SMTPUTF8" in fake.letters[0].options
 
 
+@pytest.mark.parametrize("password", ["two  spaces", "back\\slash"])
+@pytest.mark.parametrize("answer", ["550 5.7.1 {} is no password", "{} is no answer"])
+def test_no_spelling_of_the_password_is_in_a_reason(password: str, answer: str) -> None:
+    fake = FakeServer()
+    fake.passwords[USER] = password
+    with running(fake):
+        outcome = send(fake, Step("mail", answer.format(password)), password=password)
+    for spelled in (password, " ".join(password.split()), repr(password)[1:-1]):
+        assert spelled not in outcome.reason and "(secret)" in outcome.reason
+
+
 def test_nothing_is_found_again(fake: FakeServer) -> None:
     assert play(fake.settings(), lambda driver: driver.find(letter(), 0)) == Found("unclear")
 
@@ -243,9 +254,11 @@ def test_the_password_is_in_no_reason(fake: FakeServer, caplog: pytest.LogCaptur
     """Some servers repeat what they were sent."""
     caplog.set_level(logging.DEBUG)
     with structlog.testing.capture_logs() as events:
-        for padding in (0, 270, 290):
+        for padding in (0, 190, 270, 290):
             echo = f"550 5.7.1 {'.' * padding} {PASSWORD} is not allowed"
             outcome = send(fake, Step("rcpt", echo))
+            assert PASSWORD[:6] not in repr(outcome) and outcome.reason
+            outcome = send(fake, Step("mail", f"{'.' * padding} {PASSWORD} is no answer"))
             assert PASSWORD[:6] not in repr(outcome) and outcome.reason
     for line in (*map(repr, events), *(record.getMessage() for record in caplog.records)):
         assert PASSWORD not in line

@@ -30,12 +30,12 @@ from imap_tools.folder import FolderInfo
 
 from paceline.core.errors import InputError, ProviderError, ProviderRefused
 from paceline.core.instants import Instant, from_datetime
-from paceline.providers.answers import one_line, shortened
+from paceline.providers.answers import one_line
 from paceline.providers.mail.imap_client import Box
 from paceline.providers.mail.incoming import MOST_BYTES
+from paceline.providers.mail.secrets import masking
 from paceline.providers.mail.settings import Access
 
-MASK = "(secret)"
 SENT = "\\sent"
 """What a folder for letters that were sent is marked with."""
 
@@ -84,6 +84,7 @@ class Connection:
         self._access = access
         self._monotonic_us = monotonic_us
         self._timing = timing or Timing()
+        self._mask = masking(access.username, access.password)
         self._box: Box | None = None
         self._lock = threading.Lock()
         self._in_use = False
@@ -261,7 +262,7 @@ class Connection:
             raise ProviderError(self._masked(f"{self._access.host}: {reason}")) from None
 
     def _masked(self, text: str) -> str:
-        return shortened(one_line(text).replace(self._access.password, MASK))
+        return self._mask(one_line(text))
 
 
 def _marked(folders: list[FolderInfo]) -> list[str]:

@@ -36,7 +36,7 @@ LONGEST_ANSWER = 4 * LONGEST_LINE
 """More bytes than these no server has to say; whoever goes on is not listened to."""
 USUAL = 200
 """Answers with fewer bytes are remembered for a while: most are the same for every letter."""
-SHOWN = 200
+SHOWN = 1_000
 
 _LINE = re.compile(rb"([0-9]{3})(?![0-9])(-?)(.*)", re.DOTALL)
 

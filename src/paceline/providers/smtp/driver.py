@@ -8,8 +8,6 @@ letter goes over it, so that a server which has hung up meanwhile leaves nobody 
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -18,10 +16,11 @@ from paceline.core.errors import ProviderError
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, transient
 from paceline.engine.ports import Capabilities, Clock, Found, Media, Message, Uploaded
-from paceline.providers.answers import refusal, shortened
+from paceline.providers.answers import refusal
 from paceline.providers.mail.addresses import domain_of, wire_address
 from paceline.providers.mail.enclosing import files_of
 from paceline.providers.mail.letters import File, Letter, Sender, compose, message_id, too_large
+from paceline.providers.mail.secrets import masking
 from paceline.providers.shelf import Shelf
 from paceline.providers.smtp.line import Access, Line, Offers, Timing, Trouble
 from paceline.providers.smtp.settings import ABLE, KEY, able
@@ -40,8 +39,6 @@ SHORT = 100_000
 ANSWERED_WITHIN_US = 10 * MINUTE
 """So long a server may take to answer for a letter (RFC 5321, 4.5.3.2.6), and with that to put it
 among what was sent. Before, its absence proves nothing."""
-
-MASK = "(secret)"
 
 UNCLEAR, ABSENT = Found("unclear"), Found("absent")
 
@@ -80,7 +77,8 @@ class SmtpDriver:
         self._sent = sent
         self._able = able(access.settings)
         self._path = access.settings.comes_back_to(sender)
-        self._secrets = tuple(_spellings(access.settings.username, access.password))
+        self.masked = masking(access.settings.username, access.password)
+        """Fit to be stored and shown."""
         self._idle: list[tuple[Line, int]] = []
         """Connections that nobody uses now, each with when it was used last."""
         self._busy: set[Line] = set()
@@ -165,12 +163,6 @@ class SmtpDriver:
     def _fit(self, outcome: Outcome) -> Outcome:
         # Most say nothing but yes.
         return outcome._replace(reason=self.masked(outcome.reason)) if outcome.reason else outcome
-
-    def masked(self, text: str) -> str:
-        """Fit to be stored and shown: without the password, and only then shortened."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return shortened(text)
 
     # ---------------------------------------------------------------------- sending
 
@@ -273,13 +265,3 @@ class SmtpDriver:
             line.leave()
         else:
             self._idle.append((line, self._clock.monotonic_us()))
-
-
-def _spellings(username: str, password: str) -> Iterable[str]:
-    """The password as it may come back: as it is, and as it went over the wire."""
-    if not password:
-        return
-    plain = f"\0{username}\0{password}"
-    yield base64.b64encode(plain.encode()).decode()
-    yield base64.b64encode(password.encode()).decode()
-    yield password
