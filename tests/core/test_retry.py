@@ -168,8 +168,10 @@ def test_at_most_three_unless_more_are_written() -> None:
         ("1m,5m,15m", None, [MINUTE, 5 * MINUTE, 15 * MINUTE]),
         ("1m,5m,15m", 0, []),
         ("1m,5m,15m", 1, [MINUTE]),
-        ("1m,5m,15m", 5, [MINUTE, 5 * MINUTE, 15 * MINUTE, 15 * MINUTE, 15 * MINUTE]),
-        ("3s doubling x2", 3, [3 * SECOND, 6 * SECOND, 6 * SECOND]),
+        # Document C: "ELSE NOW() + INTERVAL '1 hour'"
+        ("1m,5m,15m", 5, [MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, HOUR]),
+        ("1m,5m,20m", 5, [MINUTE, 5 * MINUTE, 20 * MINUTE, 20 * MINUTE, 20 * MINUTE]),
+        ("3s doubling x2", 4, [3 * SECOND, 6 * SECOND, 12 * SECOND, 24 * SECOND]),
         ("none", 2, []),
     ],
 )

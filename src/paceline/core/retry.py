@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from paceline.core.calendar import next_day_start
-from paceline.core.durations import print_duration
+from paceline.core.durations import LONGEST_US, print_duration
+from paceline.core.grammar import Ladder
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.signals import DEFAULT_SIGNALS, Rule, Scope, doubled_us
 from paceline.core.tables import Throttle
 
+USUAL_LADDER_US = (MINUTE, 5 * MINUTE, 15 * MINUTE)
 THROTTLE_WAIT_US = 60 * SECOND
 OUTAGE_WAIT_US = 20 * SECOND
 LONGEST_ASKED_US = 30 * DAY
@@ -176,11 +178,21 @@ def most_resends(policy: Policy, most: int | None) -> int:
 
 
 def retry_delay_us(policy: Policy, retry: int, most: int | None = None) -> int | None:
-    """The wait before retry number ``retry`` (1 is the first); ``None`` when there is none. Whoever
-    wants more retries than the ladder has rungs waits on the last one."""
+    """The wait before retry number ``retry`` (1 is the first); ``None`` when there is none."""
     if retry > most_retries(policy, most):
         return None
-    return policy.retry.delay_us(min(retry, policy.retry.retries))
+    ladder = policy.retry
+    return ladder.delay_us(retry) if retry <= ladder.retries else _beyond_us(ladder, retry)
+
+
+def _beyond_us(ladder: Ladder, retry: int) -> int:
+    """The wait of a message that wants more retries than there are rungs. A ladder that doubles
+    goes on doing so, and the usual one goes on with an hour. Of any other nobody knows how it would
+    go on, so its last rung is waited on again."""
+    last_us = ladder.delays_us[-1]
+    if ladder.doubling:
+        return min(last_us << (retry - ladder.retries), LONGEST_US)
+    return HOUR if ladder.delays_us == USUAL_LADDER_US else last_us
 
 
 def after_retries(retries: int) -> str:
