@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paceline.core.errors import InputError, ProviderError, ProviderRefused
-from paceline.core.outcome import OutcomeKind
+from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.providers.smtp.driver import SmtpDriver
 from paceline.providers.smtp.settings import SmtpSettings, read_settings
 from tests.providers.smtp import certificates
@@ -128,6 +128,21 @@ def test_a_server_that_does_not_let_us_in_now(fake: FakeServer, step: Step) -> N
     with pytest.raises(ProviderError) as error:
         play(fake.settings(), nothing)
     assert not isinstance(error.value, ProviderRefused)
+
+
+@pytest.mark.parametrize("at", ["connect", "login"])
+@pytest.mark.parametrize("said", ["<html>busy</html>", "299 who knows"])
+def test_nonsense_instead_of_a_server_costs_no_letter_a_retry(
+    fake: FakeServer, at: str, said: str
+) -> None:
+    async def scene(driver: SmtpDriver) -> Outcome:
+        fake.script.extend([Step("mail", drops=True), Step(at, said)])
+        return await driver.send(letter())
+
+    outcome = play(fake.settings(), scene)
+    assert outcome.kind is OutcomeKind.UNAVAILABLE
+    assert outcome.reason.startswith("no connection: the server said")
+    assert not fake.letters
 
 
 @pytest.mark.parametrize("at", ["connect", "login"])

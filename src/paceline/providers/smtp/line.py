@@ -147,12 +147,11 @@ class Line:
                     await _log_in(client, settings.username, access.password)
         except SMTPResponseException as error:
             _hang_up(client)
-            raise Trouble(_read(Answer(error.code, error.message), step)) from None
+            raise Trouble(_let_in(Answer(error.code, error.message), step)) from None
         except LOST as error:
             _hang_up(client)
             raise Trouble(unreachable(f"no connection: {_told(error)}")) from None
-        except ValueError as error:
-            # Told by what looks names up and writes commands: nothing of it comes from the server.
+        except ValueError as error:  # a name that cannot be looked up, or said
             _hang_up(client)
             raise Trouble(_unfit(f"the settings are of no use: {_told(error)}")) from None
         except BaseException:
@@ -362,6 +361,14 @@ def _is_no(code: int) -> bool:
 def _goes_on(answer: Answer) -> bool:
     """Whether a server that said no can be asked again."""
     return _is_no(answer.code) and answer.code != CLOSING
+
+
+def _let_in(answer: Answer, step: Command) -> Outcome:
+    """What it means that a server does not let us in: nonsense costs no letter a retry."""
+    if _is_no(answer.code):
+        return _read(answer, step)
+    words = " ".join(answer.text.split())
+    return unreachable(f"no connection: the server said {words!r}, which makes no sense here")
 
 
 def _read(answer: Answer, step: Command) -> Outcome:
