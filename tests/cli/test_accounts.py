@@ -62,11 +62,13 @@ def test_one_account_in_full(accounts: CommandLine) -> None:
     out = accounts.ok("account", "show", "sales").out
     assert "[policy.sales]" in out
     assert "used today  0 of 20 email" in out
+    assert "today       0 sent, 0 bounced, 0 failed" in out and "last sent   never" in out
     assert "2026-11-15 05:00 America/New_York" in out
     assert "sales added" in out
     keys = set(accounts.ok("account", "show", "sales", "--json").json)
     assert keys == ACCOUNT_KEYS | {
-        "options", "limits", "zone", "used", "deliveries", "lane", "events",
+        "options", "limits", "zone", "used", "today", "last_sent_at", "deliveries", "lane",
+        "events",
     }  # fmt: skip
 
 

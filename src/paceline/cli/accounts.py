@@ -263,6 +263,11 @@ def _facts(view: AccountView, now: int) -> list[tuple[str, object]]:
     facts += [("used today", _used(view.usage.day, view.policy.daily))]
     if view.policy.weekly:
         facts.append(("this week", _used(view.usage.week, view.policy.weekly)))
+    last_at = view.today.last_sent_at
+    facts += [
+        ("today", view.today.told(view.policy)),
+        ("last sent", "never" if last_at is None else local_text(last_at, zone)),
+    ]
     facts += [("deliveries", _counts(view)), ("lane", _lane(view, now))]
     if view.held and view.lane.wake_at is not None:
         facts.append(("but", view.held))

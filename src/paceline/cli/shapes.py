@@ -59,6 +59,12 @@ def account_view(view: AccountView, secrets: Collection[str]) -> dict[str, Any]:
         "limits": view.policy.to_mapping(),
         "zone": view.policy.day_zone,
         "used": {"day": dict(view.usage.day), "week": dict(view.usage.week)},
+        "today": {
+            "sent": view.today.sent,
+            "bounced": view.today.bounced,
+            "failed": view.today.failed,
+        },
+        "last_sent_at": instant(view.today.last_sent_at),
         "deliveries": counts(view.counts),
         "lane": {
             "process": view.lane.owner,

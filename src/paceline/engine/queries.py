@@ -28,6 +28,7 @@ from paceline.engine.ports.pools import NOBODY
 from paceline.engine.reminder_view import behind, waits_for
 from paceline.engine.run_queue import RunQueue
 from paceline.engine.stopping import GO_ON, Stop, stopped
+from paceline.engine.today import Today, today_of
 from paceline.engine.turns import is_served
 
 PAGE = 1000
@@ -51,6 +52,7 @@ class AccountView:
     counts: dict[DeliveryState, int]
     events: list[Event]
     stopped: Stop | None
+    today: Today
     held: str = ""
     """Why nobody serves its lane, where nobody does."""
 
@@ -104,6 +106,7 @@ def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
         counts=counts,
         events=tx.events.latest(account_id=account.id, limit=10),
         stopped=stopped(tx),
+        today=today_of(tx, account, snapshot.policy, now),
         held="; ".join(unserved(tx, snapshot, away_of(tx, snapshot))),
     )
 

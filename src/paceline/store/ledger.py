@@ -36,6 +36,28 @@ _ACCEPTED = Prepared(
         ledger.c.outcome == OutcomeKind.ACCEPTED.value,
     )
 )
+_OUTCOMES = Prepared(
+    lambda _: (
+        select(ledger.c.outcome, func.count())
+        .where(
+            ledger.c.account_id == bindparam("account_id"),
+            ledger.c.intent_at >= bindparam("since_at"),
+            ledger.c.kind == "outcome",
+        )
+        .group_by(ledger.c.outcome)
+    )
+)
+_LAST_SENT = Prepared(
+    lambda _: (
+        select(func.coalesce(ledger.c.started_at, ledger.c.intent_at))
+        .where(
+            ledger.c.account_id == bindparam("account_id"),
+            ledger.c.outcome == OutcomeKind.ACCEPTED.value,
+        )
+        .order_by(ledger.c.intent_at.desc())
+        .limit(1)
+    )
+)
 # Of whoever crashed during a call nobody knows when it was made: not before its intent, and not
 # after somebody else gave it up. Until then a slow commit may have kept it.
 _GIVEN_UP_AT = case((ledger.c.outcome == OutcomeKind.UNKNOWN.value, ledger.c.at))
@@ -89,6 +111,14 @@ class Ledger(Subject):
     def accepted(self, account_id: int, since_at: Instant) -> int:
         found = _ACCEPTED.run(self._context, account_id=account_id, since_at=since_at).fetchone()
         return int(found[0])
+
+    def outcomes(self, account_id: int, since_at: Instant) -> dict[str, int]:
+        found = _OUTCOMES.run(self._context, account_id=account_id, since_at=since_at)
+        return {outcome: int(count) for outcome, count in found.fetchall()}
+
+    def last_sent_at(self, account_id: int) -> Instant | None:
+        found = _LAST_SENT.run(self._context, account_id=account_id).fetchone()
+        return None if found is None else found[0]
 
     def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
         late = deliveries.c.sent_at.is_not(None)

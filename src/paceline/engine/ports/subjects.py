@@ -279,6 +279,14 @@ class Ledger(Protocol):
         """How many parts sent since then are with the provider for sure."""
         ...
 
+    def outcomes(self, account_id: int, since_at: Instant) -> dict[str, int]:
+        """What tries made since then came to, as it was said at once."""
+        ...
+
+    def last_sent_at(self, account_id: int) -> Instant | None:
+        """When the provider was called for the last part that it has for sure."""
+        ...
+
     def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
         """Messages that bounced since then: as they were sent, and after they were accepted."""
         ...
