@@ -8,6 +8,7 @@ import pytest
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Content, Part, Step, Target
 from paceline.core.states import DeliveryState
+from paceline.engine import queries
 from paceline.engine.commands import erasing, returns
 from paceline.engine.naming import seal_keys
 from paceline.engine.ports import Inbound, News, Receipt, Returned, Tx
@@ -204,6 +205,21 @@ def test_a_bounce_of_a_letter_in_doubt_ends_the_doubt(world: World) -> None:
         assert take(world, returned("bounced", key)).bounced == 1
         await process.stop()
         assert world.counts() == {"bounced": 1}
+
+    world.play(script)
+
+
+def test_a_campaign_that_is_over_is_told_as_it_is_by_now(world: World) -> None:
+    async def script(world: World) -> None:
+        await campaign(world)
+
+        def told() -> list[str]:
+            view = world.read(lambda tx: queries.campaign_view(tx, "spring"))
+            return [run.summary for run in view.runs]
+
+        assert told() == ["3 of 3 delivered"]
+        take(world, returned("failed", key_of(world, PEOPLE[0].address)))
+        assert told() == ["2 of 3 delivered (1 bounced)"]
 
     world.play(script)
 

@@ -28,6 +28,7 @@ from paceline.engine.ports.pools import NOBODY
 from paceline.engine.reminder_view import behind, waits_for
 from paceline.engine.run_queue import RunQueue
 from paceline.engine.stopping import GO_ON, Stop, stopped
+from paceline.engine.summaries import retold
 from paceline.engine.today import Today, today_of
 from paceline.engine.turns import is_served
 
@@ -113,7 +114,7 @@ def account_view(tx: Tx, name: str, now: Instant) -> AccountView:
 
 def campaign_view(tx: Tx, name: str) -> CampaignView:
     campaign = find_campaign(tx, name)
-    runs = tx.runs.of_campaign(campaign.id)
+    runs = [retold(tx, run, tx.runs.counts(run.id)) for run in tx.runs.of_campaign(campaign.id)]
     counts = dict.fromkeys(DeliveryState, 0)
     accounts: dict[str, dict[DeliveryState, int]] = {}
     for run in runs:

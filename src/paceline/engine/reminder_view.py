@@ -13,6 +13,7 @@ from paceline.engine.alerts import OUT_OF_SERVICE
 from paceline.engine.commands.reminders import away, find, spec_of
 from paceline.engine.ports import Account, Campaign, Reminder, Run, Tx
 from paceline.engine.reminder_spec import ReminderSpec
+from paceline.engine.summaries import retold
 from paceline.engine.turns import begun_on, is_served, rank_of
 
 FIRINGS_SHOWN = 5
@@ -72,10 +73,12 @@ def reminder_view(tx: Tx, name: str, now: Instant, *, runs_shown: int = RUNS_SHO
 def runs_of(tx: Tx, reminder: Reminder, limit: int, now: Instant) -> list[RunView]:
     """The latest firings, the latest first."""
     latest = tx.runs.latest(reminder.campaign_id, limit)
-    return [
-        RunView(run, tx.runs.counts(run.id), waits_for(tx, run, reminder.zone, now))
-        for run in latest
-    ]
+    return [_run_view(tx, run, reminder.zone, now) for run in latest]
+
+
+def _run_view(tx: Tx, run: Run, zone: str, now: Instant) -> RunView:
+    counts = tx.runs.counts(run.id)
+    return RunView(retold(tx, run, counts), counts, waits_for(tx, run, zone, now))
 
 
 def waits_for(tx: Tx, run: Run, zone: str, now: Instant) -> str:

@@ -7,10 +7,9 @@ from paceline.core.states import CAMPAIGN, DeliveryState, RunState
 from paceline.engine import events
 from paceline.engine.alerts import campaign_goes_on, fell_short, reminder_goes_well
 from paceline.engine.ports import Run, Tx
-from paceline.engine.summaries import WINDOW_CLOSED, summary
+from paceline.engine.summaries import ENDED, WINDOW_CLOSED, summary
 
 WAITING = (DeliveryState.PLANNED, DeliveryState.READY, DeliveryState.SENDING)
-ENDED = (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED)
 MOST_LIKELY = 16
 """Accounts that are asked before the others whether something is left; each is asked for each run.
 """

@@ -7,6 +7,7 @@ and there, or that stood still by then: the first wants another account, the oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from paceline.core import zones
@@ -23,7 +24,11 @@ from paceline.engine.stopping import stopped
 WINDOW_CLOSED = "delivery window closed"
 """The reason of what was skipped because of it, as the window's gate has it."""
 
+ENDED = (RunState.SUCCESS, RunState.PARTIAL, RunState.FAILED)
+
 REASONS_TOLD = 5
+
+_CLOSED = "Delivery window closed at"
 
 IDLE_US = 5 * MINUTE
 """An account that has sent nothing for so long, and longer than its pace explains, stood still."""
@@ -50,7 +55,7 @@ def summary(tx: Tx, run: Run, counts: Mapping[DeliveryState, int]) -> str:
     why_not = f" Not delivered: {_reasons(rest)}." if rest else ""
     if not cut_off or run.closes_at is None:
         return told + why_not
-    closed = f"Delivery window closed at {_wall(run, tx)}."
+    closed = f"{_CLOSED} {_wall(run, tx)}."
     sending = {one.account_id for one in cut_off} - stood_still.keys()
     if not sent or not sending:
         return f"{closed} {told}{why_not}"
@@ -58,6 +63,14 @@ def summary(tx: Tx, run: Run, counts: Mapping[DeliveryState, int]) -> str:
     those = _those([account.name for account in busy.values()], len(senders))
     how = f"paceline reminder fire {quote(run.campaign)} --rest --run {run.id} --from ACCOUNT"
     return f"{closed} {told} {those} {_ADVICE} ({how}).{why_not}"
+
+
+def retold(tx: Tx, run: Run, counts: Mapping[DeliveryState, int]) -> Run:
+    """The run with its summary as it would be told by now: letters come back after it has ended,
+    and doubts are cleared. What a window has cut off stays as it was seen when it closed."""
+    if not run.summary or run.state not in ENDED or run.summary.startswith(_CLOSED):
+        return run
+    return replace(run, summary=summary(tx, run, counts))
 
 
 def _those(names: Sequence[str], senders: int) -> str:

@@ -11,7 +11,7 @@ from paceline.core.states import CampaignState, DeliveryState
 from paceline.engine.campaign_spec import Timing
 from paceline.engine.commands.campaigns import find
 from paceline.engine.ports import Run, Tx
-from paceline.engine.runs import ENDED
+from paceline.engine.summaries import ENDED
 
 GOING = (CampaignState.RUNNING, CampaignState.PAUSED)
 
