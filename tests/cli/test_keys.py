@@ -92,6 +92,32 @@ def test_with_keys_in_the_environment_the_first_one_seals(
     assert refused.code == 1 and "that secrets were sealed with is not here" in refused.out
 
 
+@pytest.mark.usefixtures("typed")
+def test_without_the_key_of_its_secrets_no_other_takes_its_place(
+    paceline: CommandLine, tmp_path: Path
+) -> None:
+    paceline.ok(*UNIPILE, "--secret", "api_key")
+    key, away = tmp_path / "paceline.key", tmp_path / "away.key"
+    name = paceline.ok("key", "status", "--json").json["keys"][0]
+    key.rename(away)
+    status = paceline.ok("key", "status").out
+    assert "no key yet in" in status and "key rotate" not in status
+    assert f"sealed with another key ({name}) that is not here: link" in status
+    assert "paceline account set link --secret" in status
+    shown = paceline.ok("key", "status", "--json").json
+    assert (shown["unsealed"], shown["missing"]) == (["link"], {"link": [name]})
+    refused = paceline("key", "rotate")
+    assert refused.code and f"the key {name}" in refused.err and not key.exists()
+    key.write_text(f"{new_key()}\n")
+    key.chmod(0o600)
+    before = key.read_text()
+    assert paceline("key", "rotate").code and key.read_text() == before
+    away.rename(key)
+    paceline.ok("key", "rotate")
+    shown = paceline.ok("key", "status", "--json").json
+    assert (shown["unsealed"], shown["missing"]) == ([], {})
+
+
 def test_a_secret_on_the_command_line_is_warned_of(paceline: CommandLine) -> None:
     said = paceline.ok(*UNIPILE, "--option", f"api_key={SECRET}")
     assert "api_key was on the command line" in said.err and SECRET not in said.err

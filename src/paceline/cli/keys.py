@@ -31,16 +31,28 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     from paceline.vault import name_of
 
     with existing(ctx) as house, house.store.read() as tx:
-        waiting = [one.name for one in sealing.unsealed_accounts(tx, house.providers)]
         vault = make_vault(house.settings)
         keys, place = [name_of(key) for key in vault.ring()], vault.place
+        waiting = sealing.unsealed_accounts(tx, house.providers)
+        missing = {one.name: sorted(sealing.keys_of(tx, one) - set(keys)) for one in waiting}
+        missing = {name: absent for name, absent in missing.items() if absent}
     if as_json:
-        output.say_json({"from": place, "keys": keys, "unsealed": waiting})
+        names = [one.name for one in waiting]
+        output.say_json({"from": place, "keys": keys, "unsealed": names, "missing": missing})
         return
     output.say(f"key {', '.join(keys)} from {place}" if keys else f"no key yet in {place}")
-    if waiting:
-        output.say(f"not sealed with it: {', '.join(waiting)}; run: paceline key rotate")
-    else:
+    within_reach = [one.name for one in waiting if one.name not in missing]
+    if within_reach:
+        how = "" if missing else "; run: paceline key rotate"
+        output.say(f"not sealed with it: {', '.join(within_reach)}{how}")
+    for name, absent in missing.items():
+        output.say(f"sealed with another key ({', '.join(absent)}) that is not here: {name}")
+    if missing:
+        output.say(
+            f"bring it back (PACELINE_KEY or key_file may hold several), or type the secrets "
+            f"anew: paceline account set {next(iter(missing))} --secret …"
+        )
+    elif not waiting:
         output.say("every secret is sealed")
 
 
@@ -50,11 +62,14 @@ def rotate(ctx: typer.Context) -> None:
 
     With a key file a new key is made and written there; the old one leaves it when no secret needs
     it any more. With PACELINE_KEY put a new key before the old one, with a comma between them, for
-    every process; rotate; then drop the old one.
+    every process; rotate; then drop the old one. Where a secret cannot be read nothing is changed.
     """
     from paceline.app import make_vault
     from paceline.vault import VARIABLE, name_of
 
+    with existing(ctx) as house, house.store.read() as tx:
+        # Before there is a new one: without the old one it could not be put to use.
+        sealing.open_all(tx, house.providers)
     with existing(ctx) as house:
         vault = make_vault(house.settings)
         if not vault.ring() and not vault.may_create:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paceline.engine.commands import hooking
 from paceline.engine.ports import Account, Providers, Tx
+from paceline.engine.ports.sealing import SEALED
 
 
 def unsealed_accounts(tx: Tx, providers: Providers) -> list[Account]:
@@ -14,6 +15,20 @@ def unsealed_accounts(tx: Tx, providers: Providers) -> list[Account]:
 
 def _is_sealed(tx: Tx, providers: Providers, account: Account) -> bool:
     return providers.is_sealed(account) and hooking.is_sealed(tx, providers, account)
+
+
+def keys_of(tx: Tx, account: Account) -> set[str]:
+    """What the keys are called that an account's secrets were sealed with."""
+    stored = [*account.settings.values(), tx.settings.get(hooking.place_of(account.id))]
+    sealed = [one for one in stored if isinstance(one, str) and one.startswith(SEALED)]
+    return {one.removeprefix(SEALED).partition(":")[0] for one in sealed}
+
+
+def open_all(tx: Tx, providers: Providers) -> None:
+    """Read every secret that is to be sealed anew; ``VaultError`` where one cannot be read."""
+    for account in unsealed_accounts(tx, providers):
+        providers.unsealed(account)
+        hooking.secret_of(tx, providers, account)
 
 
 def seal_all(tx: Tx, providers: Providers) -> int:
