@@ -279,5 +279,10 @@ def test_nothing_and_too_much() -> None:
     big = File("big.bin", "application/octet-stream", b"x" * 80_000)
     assert refused(message(), big, largest=70_000).code == "too-large"
     outcome = refused(message(), big, largest=100_000)
-    assert outcome.code == "too-large" and "0.1 MiB" in outcome.reason
+    assert outcome.code == "too-large"
+    assert outcome.reason.endswith("KiB, and 97.6 KiB can be sent")
+    assert letters.too_large(1_001, 1_000).reason == (
+        "the letter has 1.0 KiB, and 0.9 KiB can be sent"
+    )
+    assert "has 25.1 MiB, and 25.0 MiB" in letters.too_large(25 * 2**20 + 1, 25 * 2**20).reason
     assert made(message(), big, largest=120_000).size <= 120_000

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from email.utils import format_datetime
 from functools import lru_cache
+from math import ceil, floor
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -106,8 +107,13 @@ def compose(
 
 
 def too_large(size: int, largest: int) -> Outcome:
-    has, most = size / 2**20, largest / 2**20
-    return refusal("too-large", f"the letter has {has:.1f} MiB, and {most:.1f} MiB can be sent")
+    unit, name = (2**20, "MiB") if min(size, largest) >= 2**20 else (2**10, "KiB")
+    has, most = size / unit, largest / unit
+    # Rounded apart, or what is too large would seem to be as large as may be.
+    has, most = ceil(10 * has) / 10, floor(10 * most) / 10
+    return refusal(
+        "too-large", f"the letter has {has:.1f} {name}, and {most:.1f} {name} can be sent"
+    )
 
 
 def _above(
