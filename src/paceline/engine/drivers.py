@@ -96,6 +96,7 @@ class LazyDriver:
                 # Perhaps it opens all the same, now or later, and nobody is there to use it.
                 opening.add_done_callback(self._put_away)
                 raise
+            log.info("account opened", account=account.name, provider=account.provider)
             driver = self._driver
             # By name: to look through a protocol takes longer than many an account to open.
             self._prompt = cast("Prompt", driver) if hasattr(driver, "begin") else None

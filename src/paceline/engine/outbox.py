@@ -14,6 +14,7 @@ import structlog
 
 from paceline.core import usage as usages
 from paceline.core.errors import LeaseLost, StoreUnavailable
+from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes, parking, recovery
 from paceline.engine.bouncing import any_came_back, look_at_bounces
@@ -27,6 +28,9 @@ SUMMARY_AFTER = 100
 """Settled attempts after which a summary line is due, where the policy knows no batches."""
 
 log = structlog.get_logger("paceline.lane")
+
+_SAID = {OutcomeKind.WITHDRAWN: "debug", OutcomeKind.THROTTLED: "warning"}
+"""How loudly it is said that something was not sent; of all else it is "info"."""
 
 
 class Outbox:
@@ -205,8 +209,9 @@ class Outbox:
         settlement, memory = entry.settlement, self._memory
         outcome, state = settlement.outcome, settlement.state
         self._context.observer.settled(memory.account.name, outcome, state, settlement.latency_us)
-        self._tally[state] = self._tally.get(state, 0) + 1
-        self._tallied += 1
+        if outcome.kind is not OutcomeKind.WITHDRAWN:  # nobody was called, and it goes in a moment
+            self._tally[state] = self._tally.get(state, 0) + 1
+            self._tallied += 1
         batch = memory.policy.batch
         if self._tallied >= (batch.size if batch is not None else SUMMARY_AFTER):
             self.summarise()
@@ -215,7 +220,8 @@ class Outbox:
                 "slowed", account=memory.account.name, run=settlement.run_id, why=entry.slowed
             )
         if outcome.refused:
-            log.info(
+            say = getattr(log, _SAID.get(outcome.kind, "info"))
+            say(
                 "not sent",
                 account=memory.account.name,
                 run=settlement.run_id,
