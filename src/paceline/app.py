@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 
 log = structlog.get_logger("paceline.app")
+NO_ONE_CLICK = "mail programs show no button to unsubscribe, except on this very machine"
 
 INSTANCE = "instance"
 READERS = 4
@@ -329,6 +330,8 @@ async def _run(
             url = f"http://{settings.host}:{http.port}"
             database, base_url = settings.shown_database, settings.base_url or url
             log.info("serving", url=url, base_url=base_url, database=database)
+            if settings.base_url.startswith("http://"):
+                log.warning("base_url is not https", consequence=NO_ONE_CLICK)
             serving(url)
         await asyncio.wait({lanes, pages, told}, return_when=asyncio.FIRST_COMPLETED)
         stop.set()

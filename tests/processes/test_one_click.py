@@ -22,7 +22,7 @@ def suppressed(mailing: Installation) -> list[str]:
 def test_only_a_post_to_the_very_link_unsubscribes(
     mailing: Installation, sink: FakeServer, path: str
 ) -> None:
-    public = f"http://paceline.example{path}"
+    public = f"https://paceline.example{path}"
     mailing.env["PACELINE_BASE_URL"] = public
     with mailing.service("one") as service:
         eventually(lambda: sink.letters, "a letter has arrived")
@@ -30,7 +30,7 @@ def test_only_a_post_to_the_very_link_unsubscribes(
         assert letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
         link = letter["List-Unsubscribe"].strip("<>")
         assert link.startswith(f"{public}/unsubscribe/")
-        here = service.url + link.removeprefix("http://paceline.example")
+        here = service.url + link.removeprefix("https://paceline.example")
         for method in ("GET", "HEAD", "OPTIONS"):
             httpx.request(method, here)
         assert httpx.get(here).status_code == 200 and suppressed(mailing) == []

@@ -221,6 +221,35 @@ def test_ids_are_never_encoded_however_long() -> None:
     assert read["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
 
 
+def test_only_what_must_not_be_cut_is_longer_than_a_line() -> None:
+    link = f"https://shop.example/unsubscribe/{'t' * 120}"
+    thread = Thread(tuple(f"{'instance' * 6}-{n}-0" for n in range(10)), "x" * 200)
+    name = "ein sehr langer Name für eine Datei " * 4
+    file = File(f"{name}.pdf", "application/pdf", b"x" * 500)
+    text = f"{'wörter ' * 60}\n{'x' * 300}"
+    letter = made(message(text=text, subject="Größe " * 40, thread=thread, unsubscribe=link), file)
+    lines = letter.raw.decode("ascii").split("\r\n")
+    cut = [line for line in lines if len(line) > 76]
+    assert all(any(sign in line for sign in ("https://", "@", "name*")) for line in cut), cut
+    assert max(map(len, lines)) <= 998
+
+
+@pytest.mark.parametrize(
+    ("link", "promised"),
+    [
+        ("https://shop.example/unsubscribe/1.x", True),
+        ("http://shop.example/unsubscribe/1.x", False),
+        ("http://127.0.0.1:8080/unsubscribe/1.x", True),
+        ("http://localhost/unsubscribe/1.x", True),
+    ],
+)
+def test_one_click_is_promised_of_encrypted_links_only(link: str, promised: bool) -> None:
+    """RFC 8058, 3.1: the List-Unsubscribe header must have one HTTPS URI."""
+    read = parsed(made(message(unsubscribe=link)))
+    assert read["List-Unsubscribe"] == f"<{link}>"
+    assert (read["List-Unsubscribe-Post"] is not None) == promised
+
+
 def test_ids_are_the_same_for_every_attempt_and_are_known_again() -> None:
     first, again = made(message()), made(message(text="Hello"), at_other := PDF)
     assert at_other is PDF and first.message_id == again.message_id

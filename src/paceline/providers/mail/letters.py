@@ -12,7 +12,7 @@ from email.utils import format_datetime
 from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from paceline.core.instants import SECOND, Instant, to_datetime
 from paceline.core.outcome import Outcome
@@ -23,6 +23,7 @@ from paceline.providers.mail.addresses import domain_of, recipient, wire_address
 from paceline.providers.mail.ids import id_of, key_in
 from paceline.providers.mail.mime import File
 from paceline.providers.mail.plain import plain_text
+from paceline.providers.options import is_loopback
 
 __all__ = ["File", "Letter", "Sender", "compose", "key_in", "message_id", "too_large"]
 
@@ -116,18 +117,22 @@ def too_large(size: int, largest: int) -> Outcome:
     )
 
 
+def _leaving(link: str) -> str:
+    """How to unsubscribe. One click is promised of a link that is encrypted only, or mail programs
+    believe none of it (RFC 8058, 3.1); this very machine needs none, for whoever tries it out."""
+    listed = f"List-Unsubscribe: <{link}>\r\n"
+    if not link.startswith("https://") and not is_loopback(urlsplit(link).hostname or ""):
+        return listed
+    return f"{listed}List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
+
+
 def _above(
     own: _Own, sender: Sender, message: Message, target: str, own_id: str, at: Instant
 ) -> str:
     """Everything above the letter. Nothing here says that a machine sent it: a campaign is no
     automatic answer, and clients would treat it as one."""
     earlier = _references(sender, message.thread) if message.thread else ""
-    leaving = (
-        f"List-Unsubscribe: <{message.unsubscribe}>\r\n"
-        "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
-        if message.unsubscribe
-        else ""
-    )
+    leaving = _leaving(message.unsubscribe) if message.unsubscribe else ""
     return (
         f"From: {own.shown}\r\n"
         f"To: {target}\r\n"
