@@ -74,6 +74,21 @@ def test_a_link_that_is_not_ours_is_told_so_and_repeated_nowhere(method: str, to
     assert "script" not in answer.text
 
 
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT"])
+def test_whoever_asks_otherwise_is_told_what_can_be_asked(method: str) -> None:
+    desk = Desk()
+    answer = ask(desk, method, "/unsubscribe/7.good")
+    assert answer.status_code == 405 and not desk.followed
+    assert {one.strip() for one in answer.headers["allow"].split(",")} == {"GET", "HEAD", "POST"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_nobody_is_led_to_a_host_that_somebody_made_up(method: str) -> None:
+    desk = Desk()
+    answer = ask(desk, method, "/unsubscribe/7.good/", headers={"Host": "evil.example"})
+    assert answer.status_code == 404 and "location" not in answer.headers and not desk.followed
+
+
 def test_a_click_that_could_not_be_noted_down_says_so() -> None:
     answer = ask(Desk(away=True), "POST", "/unsubscribe/7.good")
     assert answer.status_code == 503 and "try again later" in answer.text

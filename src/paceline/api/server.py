@@ -30,8 +30,14 @@ LINGER_SECONDS = 3
 
 def make_api(observer: PrometheusObserver, readiness: Readiness) -> FastAPI:
     """The application, without a socket."""
+    # A redirect would lead to whichever host somebody says that we are.
     api = FastAPI(
-        title="Paceline", version=__version__, docs_url=None, redoc_url=None, openapi_url=None
+        title="Paceline",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
     )
 
     @api.get("/healthz")

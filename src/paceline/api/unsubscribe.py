@@ -11,7 +11,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Protocol
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 
 from paceline.core.errors import StoreError
 
@@ -52,8 +52,12 @@ class Unsubscribing(Protocol):
 def add_unsubscribing(api: FastAPI, desk: Unsubscribing) -> None:
     """Mount the page and the click."""
 
-    @api.api_route(PATH, methods=["GET", "HEAD"])
-    async def ask(token: str) -> Response:
+    # In one route, so that whoever asks otherwise is told of all three (``Allow``).
+    @api.api_route(PATH, methods=["GET", "HEAD", "POST"])
+    async def answer(token: str, request: Request) -> Response:
+        return await unsubscribe(token) if request.method == "POST" else ask(token)
+
+    def ask(token: str) -> Response:
         if not desk.is_ours(token):
             return _unknown()
         return _page(
@@ -63,7 +67,6 @@ def add_unsubscribing(api: FastAPI, desk: Unsubscribing) -> None:
             form=True,
         )
 
-    @api.post(PATH)
     async def unsubscribe(token: str) -> Response:
         try:
             done = desk.is_ours(token) and await desk.unsubscribe(token)
