@@ -163,6 +163,13 @@ def test_the_domain_above_speaks_for_one_that_does_not(monkeypatch: pytest.Monke
     assert dmarc == "DMARC: shop.example says p=quarantine"
 
 
+@pytest.mark.parametrize("selector", ["a..b", "x" * 70])
+def test_a_key_that_nobody_can_have(monkeypatch: pytest.MonkeyPatch, selector: str) -> None:
+    spf, dkim, dmarc = told(monkeypatch, GOOD, selector=selector)
+    assert dkim == f"DKIM: not looked up; no key can be called so: dkim_selector is {selector!r}"
+    assert spf.startswith("SPF: v=spf1") and dmarc.endswith("p=reject")
+
+
 def test_without_dns_that_is_all_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import dns.asyncresolver
 import dns.exception
+import dns.name
 import dns.resolver
 
 LOOK_WITHIN_S = 5.0
@@ -42,16 +43,28 @@ async def advice(domain: str, selector: str = "", envelope: str = "") -> list[st
 
     Servers ask the domain of the ``envelope`` for its SPF, where letters come back to another one
     than they are from."""
+    bad = _bad_selector(selector)
     try:
-        asked = (_spf(envelope or domain), _dkim(domain, selector), _dmarc(domain))
+        asked = (_spf(envelope or domain), _dkim(domain, "" if bad else selector), _dmarc(domain))
         told = list(await asyncio.gather(*asked))
     except Unreachable:
         return [f"SPF, DKIM and DMARC of {domain} were not looked up: there is no DNS here"]
+    if bad:
+        told[1] = f"DKIM: not looked up; {bad}"
     if envelope and not _kin(envelope, domain):
         told[0] += (
             f"; that is of {envelope}, which letters come back to, so for DMARC only DKIM counts"
         )
     return told
+
+
+def _bad_selector(selector: str) -> str:
+    """What is wrong with the name of a key, so that none can be there."""
+    try:
+        dns.name.from_text(f"{selector or 'none'}._domainkey")
+    except dns.exception.DNSException:
+        return f"no key can be called so: dkim_selector is {selector!r}"
+    return ""
 
 
 def _kin(one: str, other: str) -> bool:
