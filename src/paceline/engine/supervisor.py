@@ -237,11 +237,12 @@ class Supervisor(Station):
                     await asyncio.gather(hearing, return_exceptions=True)
                 await self._close(driver, account)
         except ProviderRefused as error:
-            reason = str(error)
+            reason = _of(account, error)
             await self._insist(lambda tx: suspend(tx, lease, account, reason, self._clock.now()))
         except ProviderError as error:
             log.warning("lane could not go on", account=account.name, error=str(error))
-            away = partial(give_back_away, reason=str(error), times=self._away.note(account.id))
+            reason = _of(account, error)
+            away = partial(give_back_away, reason=reason, times=self._away.note(account.id))
             now = self._clock.now()
             await self._insist(lambda tx: away(tx, lease, account, now=now))
         except StoreError as error:
@@ -331,3 +332,8 @@ class Supervisor(Station):
         if next_wake_at is None or next_wake_at - now >= rest_us:
             log.info("nothing to do, ending")
             self.stop()
+
+
+def _of(account: Account, error: ProviderError) -> str:
+    """Why it cannot be opened; whoever is told of it is told of whom."""
+    return str(error).removeprefix(f"{account.name}: ")

@@ -98,7 +98,9 @@ def test_a_password_that_is_refused_suspends_and_nobody_is_given_up(live: LiveWo
         process = world.lively()
         await world.until_so(lambda: world.account_now().state == "suspended")
         await process.stop()
-        assert "535 5.7.8" in world.account_now().state_reason
+        assert world.account_now().state_reason.startswith("535 5.7.8"), "its name is said already"
+        (alert,) = world.read(lambda tx: tx.alerts.list())
+        assert alert.text.startswith("account ann is suspended: 535 5.7.8")
         assert world.counts() == {"ready": 20}
 
     live.play(script)
