@@ -186,9 +186,11 @@ def test_a_suspended_account_is_checked_as_such(standup: CommandLine) -> None:
     assert answer.code == 1
     assert answer.out == (
         "team (sandbox): it is suspended (banned by the provider); looked at now: "
-        "it can be opened\n"
+        "it can be opened; let it go on with: paceline account resume team\n"
     )
     assert standup("account", "check", "team", "--json").json["ok"] is False
+    standup.ok("account", "set", "team", "--option", "unauthorised=true")
+    assert "account resume" not in standup("account", "check", "team").out, "it would be in vain"
 
 
 def test_what_becomes_of_reminders_whose_account_goes(standup: CommandLine) -> None:

@@ -31,7 +31,8 @@ def check(ctx: typer.Context, name: AccountName, as_json: AsJson = False) -> Non
     told, ok = found.told, found.ok
     if account.state is AccountState.SUSPENDED:
         because = f" ({account.state_reason})" if account.state_reason else ""
-        told, ok = f"it is suspended{because}; looked at now: {told}", False
+        go_on = f"; let it go on with: paceline account resume {name}" if ok else ""
+        told, ok = f"it is suspended{because}; looked at now: {told}{go_on}", False
     if as_json:
         output.say_json({"account": name, "ok": ok, "told": told, "advice": list(found.advice)})
     else:
