@@ -53,6 +53,15 @@ def test_a_message_with_a_picture(accounts: CommandLine) -> None:
     assert accounts.counts()["media"] == 1
 
 
+def test_an_account_that_can_do_one_thing_does_that(paceline: CommandLine) -> None:
+    server = ("--option", "host=smtp.example.com")
+    paceline.ok("account", "add", "anna", "--provider", "smtp", "--address", "a@x.org", *server)
+    sent = paceline.ok("send", "anna", "ben@example.com", "--text", "Hello", "--json").json
+    assert sent["action"] == "email"
+    complaint = paceline.refused("send", "anna", "b@x.org", "--text", "x", "--action", "message")
+    assert "smtp cannot send action 'message' from anna (it can: email)" in complaint
+
+
 def test_messages_that_cannot_be(accounts: CommandLine) -> None:
     before = accounts.counts()
     for words, complaint in [

@@ -22,7 +22,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine import fleet, queries
 from paceline.engine.campaign_spec import refuse_steering
 from paceline.engine.commands import accounts, campaigns
-from paceline.engine.ports import Clock, Delivery, Store, Tx
+from paceline.engine.ports import Account, Clock, Delivery, Provider, Store, Tx
 from paceline.engine.spec_values import retries_of
 
 LOOK_EVERY_US = 200 * MILLISECOND
@@ -42,8 +42,13 @@ def send(
     ] = None,
     subject: Annotated[str, typer.Option("--subject", help="The subject of an e-mail.")] = "",
     action: Annotated[
-        str, typer.Option("--action", help="The action type, which decides the cap it uses up.")
-    ] = "message",
+        str | None,
+        typer.Option(
+            "--action",
+            help="The action type, which decides the cap it uses up; the only one that the account "
+            "can do, else message.",
+        ),
+    ] = None,
     to_self: Annotated[
         bool, typer.Option("--self", help="To the account's own address, as a test.")
     ] = False,
@@ -72,11 +77,12 @@ def send(
     most, patience_us = _most(retries), _patience_us(patience)
     with existing(ctx) as house:
         with house.store.write() as tx:
-            to = accounts.find(tx, account).address if target is None else target
-            now = house.clock.now()
+            sender, now = accounts.find(tx, account), house.clock.now()
+            to = sender.address if target is None else target
+            what = action or _usual(house.providers.get(sender.provider), sender)
             content = Content((_part(tx, text, subject, media, now),), most)
             delivery_id = campaigns.send_direct(
-                tx, account, to, content, action, now, providers=house.providers, key=key
+                tx, account, to, content, what, now, providers=house.providers, key=key
             )
             running = fleet.is_running(tx)
         if not as_json:
@@ -89,6 +95,12 @@ def send(
             found = tx.deliveries.get(delivery_id)
             line = verdict_line(queries.why_delivery(tx, delivery_id, house.clock.now()))
     _report(found, account, line, as_json=as_json, waited=wait)
+
+
+def _usual(provider: Provider, account: Account) -> str:
+    """What an account does where nobody says what: the only thing that it can."""
+    can = provider.capabilities_of(account.settings).actions
+    return next(iter(can)) if len(can) == 1 else "message"
 
 
 def _refuse_steering(target: str) -> None:
