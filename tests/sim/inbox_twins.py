@@ -284,7 +284,7 @@ def what_came_back_is_followed_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_comes_back_late_pauses_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(taking, "look_at_bounces", lambda *_: None)
+    patch.setattr(taking, "look_at_bounces", lambda *_, **__: None)
 
 
 def a_mailbox_that_refuses_us_is_nobodys_concern(patch: pytest.MonkeyPatch) -> None:

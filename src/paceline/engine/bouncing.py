@@ -31,12 +31,18 @@ class Letters(NamedTuple):
     bounces: int
 
 
-def letters_of_the_day(tx: Tx, account: Account, policy: Policy, at: Instant) -> Letters:
+def letters_of_the_day(
+    tx: Tx, account: Account, policy: Policy, at: Instant, *, all_out: bool = False
+) -> Letters:
+    """Or of ``all_out`` there, what is in doubt and on its way included."""
     since_at = day_start_of(at, policy.day_zone)
     at_once, later = tx.ledger.bounces(account.id, since_at)
+    if all_out:
+        sends = sum(tx.ledger.counts(account.id, since_at).values())
+    else:
+        sends = tx.ledger.accepted(account.id, since_at)
     # What came back at once was never accepted; what did so later may be from the days before.
-    sends = max(tx.ledger.accepted(account.id, since_at) + at_once, later)
-    return Letters(sends, at_once + later)
+    return Letters(max(sends + at_once, later), at_once + later)
 
 
 def any_came_back(tx: Tx, account: Account, at: Instant) -> bool:
@@ -45,11 +51,15 @@ def any_came_back(tx: Tx, account: Account, at: Instant) -> bool:
     return any(tx.ledger.bounces(account.id, day_start_of(at, policy.day_zone)))
 
 
-def look_at_bounces(tx: Tx, account: Account, at: Instant, *, arrived: int = 0) -> None:
-    """Count the day's bounces of both kinds, and pause the account where they are too many.
+def look_at_bounces(
+    tx: Tx, account: Account, at: Instant, *, arrived: int = 0, late: bool = False
+) -> None:
+    """Count the day's bounces of both kinds, and pause the account where they are too many: of
+    those of which it is known what became, or of all that went out.
 
     ``arrived`` is said where so many have only just turned out to be with the provider, and none
-    came back.
+    came back; ``late`` where one did hours after, and what is on its
+    way by now counts as well.
     """
     if not any_came_back(tx, account, at):
         return
@@ -57,6 +67,8 @@ def look_at_bounces(tx: Tx, account: Account, at: Instant, *, arrived: int = 0) 
     sends, bounces = letters_of_the_day(tx, account, policy, at)
     if arrived and not enough_to_judge(policy, sends - arrived, sends):
         return
+    if late or not bounces_too_many(policy, sends, bounces):
+        sends, bounces = letters_of_the_day(tx, account, policy, at, all_out=True)
     if not bounces_too_many(policy, sends, bounces):
         return
     reason = f"bounce rate {bounces}/{sends} today is above {policy.bounce_pause}"

@@ -89,7 +89,7 @@ def _could_not_be_delivered(
         data={"delivery": delivery.id, "suppressed": False},
     )
     log.info("not delivered", account=account.name, delivery=delivery.id, code=receipt.code)
-    look_at_bounces(tx, account, at)
+    look_at_bounces(tx, account, at, late=True)
     end_if_done(tx, delivery.run_id, at)
     return Acknowledged("resolved", delivery)
 

@@ -140,7 +140,7 @@ def take_in(
             typing.append(one)
     if bounced:
         # It may take the account and the lanes of its pools, and these come before conversations.
-        look_at_bounces(tx, account, at)
+        look_at_bounces(tx, account, at, late=True)
     # All of them in the order in which everybody holds them.
     talks = talks_of(tx, account, back)
     said = [(one.message, one.names) for one in heard if conversations.is_theirs(one.message)]
