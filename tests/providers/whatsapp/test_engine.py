@@ -130,9 +130,8 @@ def test_an_account_that_is_not_paired_is_suspended_before_anything_is_sent(
         world.campaign(targets=TARGETS[:3])
         process = world.process()
         await world.until(lambda: world.account_now().state == "suspended")
-        assert world.account_now().state_reason == (
-            "ann: not paired; pair it with: paceline account pair ann"
-        )
+        reason = world.account_now().state_reason
+        assert reason == "not paired; pair it with: paceline account pair ann"
         await process.stop()
 
     world.play(script)
