@@ -58,6 +58,35 @@ def test_a_gap_is_not_cut_short_by_a_clock_that_is_set_back_while_a_lane_reads_a
     worlds.fresh().play(script)
 
 
+@pytest.mark.parametrize("off_us", [-BACK_US, BACK_US])
+def test_what_was_read_by_another_clock_is_read_once_more(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, off_us: int
+) -> None:
+    """A call of the lane that begins or ends while it reads anew follows the clock."""
+
+    async def script(world: World) -> None:
+        clock, process = await _first_of_two(world)
+        first_at = world.clock.now()
+        await world.wait(10 * SECOND)
+        look_over = lane.Lane._look_over
+
+        async def looked(self: lane.Lane, sender: Sender) -> Any:
+            seen = await look_over(self, sender)
+            if not clock.off_us:
+                clock.off_us = off_us
+                sender.follow_the_clock()
+            return seen
+
+        monkeypatch.setattr(lane.Lane, "_look_over", looked)
+        (running,) = process.supervisor._running.values()
+        running.lane.touch()
+        await world.until(lambda: len(world.sends()) == 2, within_us=5 * GAP_US)
+        assert GAP_US <= world.clock.now() - first_at <= GAP_US + 10 * SECOND
+        await process.stop()
+
+    worlds.fresh().play(script)
+
+
 def _after_reading_anew(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
     reopen = lane.Lane._reopen_account
 

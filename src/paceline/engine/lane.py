@@ -274,19 +274,27 @@ class Lane:
         """How everything stands, once nothing is left over of which we have not heard.
 
         Mostly there is nothing, and that is found out in the same visit. What is taken back gives
-        its slot back, so where there is something all is read once more after it.
+        its slot back, so where there is something all is read once more after it; and more may have
+        come to light by then.
         """
         left_over, snapshot = await self._look_over(sender)
-        if left_over:
+        while left_over:
             await recovery.give_back(self._context, self._memory, self._lease, left_over)
-            _, snapshot = await self._look_over(sender)
+            left_over, snapshot = await self._look_over(sender)
         self._outbox.is_certain()
+        return snapshot
+
+    async def _quietly_seen(self, sender: Sender) -> Snapshot:
+        """The same, with nothing left that would wake the lane for it."""
+        snapshot = await self._seen_anew(sender)
+        if snapshot.row.wake_at is not None:
+            await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
         return snapshot
 
     async def _look_over(self, sender: Sender) -> tuple[Stranded, Snapshot]:
         # The clock may have been set since the step began. What lies ahead of it then would be
         # taken for the work of a wrong clock and moved back, and once more by the next step.
-        now, _ = sender.follow_the_clock()
+        now, _ = sender.begin_step()
         lease, flying, known = self._lease, sender.flying, self._memory.usage
         return await self._journal.read(
             lambda tx: (recovery.left_over(tx, lease, flying), self._seen(tx, now, known))
@@ -297,9 +305,9 @@ class Lane:
         await self._outbox.hand_over()
         self._touched = False
         self._outbox.stale = False
-        snapshot = await self._seen_anew(sender)
-        if snapshot.row.wake_at is not None:
-            await self._journal.write(lambda tx: tx.lanes.quiet(self._lease, snapshot.row.revision))
+        snapshot = await self._quietly_seen(sender)
+        while sender.clock_was_set:  # by a call that began meanwhile: this is of another clock
+            snapshot = await self._quietly_seen(sender)
         memory = self._memory
         runs, served = memory.agenda.run_ids, memory.agenda.order()
         memory.refresh(snapshot, self._journal, known=memory.usage, served=served)
