@@ -7,7 +7,8 @@ from sqlalchemy import create_engine
 
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import NewDelivery
-from paceline.store import path_postgresql
+from paceline.store import path_postgresql, path_postgresql_sure
+from paceline.store.asked import spelled
 from paceline.store.base import columns
 from paceline.store.database import open_store
 from paceline.store.path_postgresql import PostgresqlPath
@@ -212,6 +213,27 @@ def test_what_is_intended_is_found_by_its_number_whatever_the_statistics_say(
         found = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Scan using pk_deliveries" in found, found
     assert "Index Cond: (id = w" in found, found
+
+
+def test_what_a_group_writes_on_trust_is_found_by_its_number(postgres_scene: Scene) -> None:
+    """By statistics of an hour ago, or of a table that was empty, all of it would be read. What is
+    looked at is the plan that is kept for it."""
+    account_id, run_id = postgres_scene.account(), postgres_scene.run()
+    with postgres_scene.store.write() as tx:
+        plan = (NewDelivery(run_id, account_id, n, f"{n}@x", T0) for n in range(3_000))
+        tx.deliveries.add(plan, T0)
+    postgres_scene.store.analyse()
+    text = spelled(path_postgresql_sure._WRITE).text.decode()
+    nulls = ", ".join(["NULL"] * path_postgresql_sure._WRITE.count("%s"))
+    with postgres_scene.store.write() as tx:
+        cursor = cast(Any, tx)._context.cursor()
+        cursor.execute(path_postgresql.FENCE)
+        cursor.execute(f"PREPARE written AS {text}")
+        cursor.execute(f"EXPLAIN (COSTS OFF) EXECUTE written ({nulls})")
+        found = "\n".join(row[0] for row in cursor.fetchall())
+        cursor.execute("DEALLOCATE written")
+    assert "Index Scan using pk_deliveries" in found, found
+    assert "Seq Scan" not in found, found
 
 
 def _reads_by(scene: Scene, query: str, values: tuple[int, ...], *indexes: str) -> None:

@@ -153,14 +153,18 @@ def select_accounts(*more: Any) -> Select[Any]:
 
 
 def _adding(table: Table, *names: str) -> Callable[[bool], Any]:
-    """A new row, unless there is one like it."""
+    """A new row."""
     values: dict[str, Any] = {name: bindparam(name) for name in names}
-    return lambda on_postgresql: (
-        insert_into(table, on_postgresql=on_postgresql).values(values).on_conflict_do_nothing()
-    )
+    return lambda on_postgresql: insert_into(table, on_postgresql=on_postgresql).values(values)
 
 
-_ACCOUNT = _adding(
+def _adding_once(table: Table, *names: str) -> Callable[[bool], Any]:
+    """The same, unless there is one like it."""
+    adding = _adding(table, *names)
+    return lambda on_postgresql: adding(on_postgresql).on_conflict_do_nothing()
+
+
+_ACCOUNT = _adding_once(
     accounts,
     *("name", "provider", "address", "settings", "policy_name", "overrides", "policy_id"),
     *("state", "state_reason", "warm_since_at", "created_at"),
@@ -168,7 +172,7 @@ _ACCOUNT = _adding(
 _ADD = Prepared(lambda on_postgresql: _ACCOUNT(on_postgresql).returning(accounts.c.id))
 _ADD_LANE = Prepared(_adding(lanes, "account_id", "generation", "revision"))
 _ADD_USAGE = Prepared(_adding(usage, "account_id"))
-_ADD_VERSION = Prepared(_adding(policies, "name", "digest", "body", "created_at"))
+_ADD_VERSION = Prepared(_adding_once(policies, "name", "digest", "body", "created_at"))
 _VERSION = Prepared(
     lambda _: select(policies.c.id).where(
         policies.c.name == bindparam("name"), policies.c.digest == bindparam("digest")
