@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from paceline.core.instants import HOUR, MILLISECOND, SECOND
+from paceline.core.errors import StoreUnavailable
+from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from paceline.core.outcome import Outcome, OutcomeKind, accepted
-from paceline.core.states import AccountState
+from paceline.core.states import AccountState, DeliveryState
 from paceline.engine import bouncing, lane_writes
 from paceline.engine.ports import Receipt, Tx
 from tests.engine.scenes import finish, say, until
@@ -174,5 +177,57 @@ def test_where_nothing_came_back_the_twentieth_is_written_like_any_other(
         world.campaign(targets=PEOPLE)
         await finish(world)
         assert world.counts() == {"sent": 30} and not alone
+
+    world.play(script)
+
+
+def test_a_doubt_that_ends_well_while_the_next_is_out_hides_nothing(world: World) -> None:
+    """It makes 19 to the ledger, and the next one makes 19 to its lane: neither is the 20th, though
+    together they are. The one after them is."""
+
+    async def script(world: World) -> None:
+        policy = {**SLOW, "spacing": "30s", "timeout": "20s"}
+        world.account(policy=policy, bounce_at=FIRST, lost_at=[4], finds=False, latency="5s")
+        world.campaign(60)
+        process = world.process()
+        known = (DeliveryState.SENT, DeliveryState.BOUNCED, DeliveryState.UNKNOWN)
+        await until(world, lambda: sum(world.counts().get(one, 0) for one in known) == 19)
+        await until(world, lambda: world.counts().get("sending") == 1)
+        instance = world.read(lambda tx: tx.settings.get("instance"))
+        take(world, Receipt("x", "delivered", world.clock.now(), key=f"{instance}-4-0"))
+        assert world.counts()["sending"] == 1, "it is still out"
+        await until(world, lambda: is_paused(world), within_us=10 * MINUTE)
+        assert len(world.calls()) <= 22
+        await process.stop()
+
+    world.play(script)
+
+
+def test_a_look_that_the_store_did_not_answer_is_made_good(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing had come back when the 20th was written; some had when the look behind it failed."""
+    seen, asked = bouncing.any_came_back, 0
+
+    def blind(tx: Tx, *rest: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            return False
+        if asked == 2:
+            raise StoreUnavailable("away")
+        return seen(tx, *rest)
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW, finds=False)
+        world.campaign(targets=PEOPLE)
+        process = world.process()
+        await until(world, lambda: len(world.sends()) == 15)
+        for effect in world.sends()[:3]:
+            take(world, returned("failed", effect.key))
+        monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind)
+        await until(world, lambda: is_paused(world))
+        assert len(world.sends()) <= 21
+        await process.stop()
 
     world.play(script)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from paceline.core.calendar import place_of
 from paceline.core.durations import Chance
 from paceline.core.health import (
+    BOUNCE_SAMPLES,
     WINDOW_SIZE,
     Window,
     adapted_gap_us,
@@ -221,14 +222,19 @@ def recounted(
     week: Mapping[str, int],
     accepted: int = 0,
 ) -> Usage:
-    """Usage with the ledger's counts, which are the truth; ``accepted`` only where it was asked."""
+    """Usage with the ledger's counts, which are the truth; ``accepted`` only where it was asked.
+
+    The one that makes the day's letters enough to judge them by is never among those: nobody would
+    notice it, and the next one makes them enough as well.
+    """
     same_day = day_at == usage.day_at
+    known = min(accepted + usage.day_bounces, BOUNCE_SAMPLES - 1)
     return usage._replace(
         day_at=day_at,
         day=day,
         week_at=week_at,
         week=week,
-        day_sends=max(usage.day_sends, accepted + usage.day_bounces) if same_day else 0,
+        day_sends=max(usage.day_sends, known) if same_day else 0,
         day_bounces=usage.day_bounces if same_day else 0,
     )
 

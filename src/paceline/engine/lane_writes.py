@@ -102,7 +102,9 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
             end_if_done(tx, delivery.run_id, now)
         else:
             reopen_for(tx, delivery.id, now)
-    look_at_bounces(tx, account, now, arrived=len(late))
+    accepted = [one for one in late if one.outcome.kind is OutcomeKind.ACCEPTED]
+    if accepted:
+        look_at_bounces(tx, account, now, arrived=len(accepted))
 
 
 def is_news(settlement: Settlement, *, moved: bool) -> bool:
@@ -164,6 +166,9 @@ def with_aftermath(
     moved = [_carry_out(tx, aftermath, account, now) for aftermath in fresh]
     if any(aftermath.counts_bounces for aftermath in fresh):
         look_at_bounces(tx, account, now)
+    elif any(aftermath.counts_bounces for _, aftermath in aftermaths):
+        # Written with everybody else's, and not looked at, for the store did not answer any more.
+        look_at_bounces(tx, account, now, arrived=1)
     # After everything that waits for a lane: who raises the same alert must not have to wait for
     # us while we wait for them.
     for aftermath, changed in zip(fresh, moved, strict=True):

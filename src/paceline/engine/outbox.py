@@ -21,7 +21,7 @@ from paceline.engine.bouncing import any_came_back, look_at_bounces
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
 from paceline.engine.parking import Parked, Rest
-from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
+from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement, Tx
 from paceline.engine.settling import ENOUGH_TO_JUDGE, Settled
 
 SUMMARY_AFTER = 100
@@ -182,7 +182,12 @@ class Outbox:
 
     async def _judge(self) -> None:
         account, now = self._memory.account, self._context.clock.now()
-        await self._context.journal.write(lambda tx: look_at_bounces(tx, account, now), alone=True)
+
+        def judge(tx: Tx) -> None:
+            tx.settings.fence()
+            look_at_bounces(tx, account, now)
+
+        await self._context.journal.write(judge, alone=True)
         self.stale = True
 
     async def _tell_owner(self, late: list[Settlement]) -> None:
