@@ -22,6 +22,7 @@ from paceline.core.model import Ask, Go, Refuse, Standing, Verdict
 from paceline.core.outcome import COUNTS_AS_FAILED, COUNTS_AS_SENT, Outcome, OutcomeKind
 from paceline.core.pacer import Pacer
 from paceline.core.policy import Policy
+from paceline.core.recounting import recounted
 from paceline.core.retry import consequence
 from paceline.core.usage import Usage
 from paceline.core.week import print_week
@@ -134,7 +135,7 @@ class Player:
         """Forget everything but the checkpoint and the ledger, as ``engine/memory.py`` does."""
         zone = self.policy.day_zone
         day_at, week_at = day_start_of(self.now, zone), week_start(self.now, zone)
-        self.usage = usages.recounted(
+        self.usage = recounted(
             usages.decode(json.loads(json.dumps(usages.encode(self.usage)))),
             day_at=day_at,
             day=self._counts(day_at),

@@ -18,6 +18,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.core.model import Ask
 from paceline.core.outcome import Outcome, OutcomeKind, accepted
 from paceline.core.policy import Policy
+from paceline.core.recounting import recounted, uncounted
 from paceline.core.usage import RUNS_REMEMBERED, Usage, gap_to_keep_us
 from tests.core import naive, values
 
@@ -233,7 +234,7 @@ def test_the_error_windows_are_kept_per_run_and_the_oldest_are_forgotten() -> No
 def test_an_attempt_without_an_intent_took_no_slot() -> None:
     before = spent(COLD, NOW)
     after = usages.settle(before, MAIL, Outcome(K.REJECTED), 0, 7)
-    kept = usages.uncounted(after, before)
+    kept = uncounted(after, before)
     assert (kept.day, kept.week) == (before.day, before.week)
     assert kept.window_of(7) == Window(1, 1)
 
@@ -316,7 +317,7 @@ def test_a_checkpoint_survives_json(usage: Usage) -> None:
 def test_the_counts_are_left_to_the_ledger(usage: Usage) -> None:
     counted = usage._replace(day={"email": 5}, week_at=9, week={"email": 8})
     assert usages.decode(usages.encode(counted)) == usage
-    restored = usages.recounted(usage, day_at=4, day={"a": 1}, week_at=2, week={"a": 3})
+    restored = recounted(usage, day_at=4, day={"a": 1}, week_at=2, week={"a": 3})
     assert (restored.day_at, restored.day) == (4, {"a": 1})
     assert (restored.week_at, restored.week) == (2, {"a": 3})
     same_day = usage.day_at == 4

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from paceline.core.calendar import place_of
 from paceline.core.durations import Chance
 from paceline.core.health import (
-    BOUNCE_SAMPLES,
     WINDOW_SIZE,
     Window,
     adapted_gap_us,
@@ -213,32 +212,6 @@ def forget_run(usage: Usage, run_id: int) -> Usage:
     return usage._replace(health={k: v for k, v in usage.health.items() if k != run_id})
 
 
-def recounted(
-    usage: Usage,
-    *,
-    day_at: Instant,
-    day: Mapping[str, int],
-    week_at: Instant,
-    week: Mapping[str, int],
-    accepted: int = 0,
-) -> Usage:
-    """Usage with the ledger's counts, which are the truth; ``accepted`` only where it was asked.
-
-    The one that makes the day's letters enough to judge them by is never among those: nobody would
-    notice it, and the next one makes them enough as well.
-    """
-    same_day = day_at == usage.day_at
-    known = min(accepted + usage.day_bounces, BOUNCE_SAMPLES - 1)
-    return usage._replace(
-        day_at=day_at,
-        day=day,
-        week_at=week_at,
-        week=week,
-        day_sends=max(usage.day_sends, known) if same_day else 0,
-        day_bounces=usage.day_bounces if same_day else 0,
-    )
-
-
 def plausible(usage: Usage, policy: Policy, now: Instant) -> Usage:
     """Usage without what only a wrong clock can have written.
 
@@ -295,11 +268,6 @@ def last_send_not_before(usage: Usage, policy: Policy) -> Instant:
     burst = policy.rate.burst if policy.rate is not None else 0
     slowest_us = _interval_us(usage, policy, usage.throttled_at or 0)
     return usage.tat_at - burst * slowest_us - DAY
-
-
-def uncounted(after: Usage, before: Usage) -> Usage:
-    """``after`` with the counts of ``before``: an attempt that never had an intent took no slot."""
-    return Usage(*after[:4], *before[4:10], *after[10:])  # type: ignore[arg-type]
 
 
 def encode(usage: Usage) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from paceline.core.model import Ask, Standing, Wait
 from paceline.core.outcome import Outcome
 from paceline.core.pacer import pacer_of
 from paceline.core.policy import Policy
+from paceline.core.recounting import recounted
 from paceline.core.signal_gate import SignalGate
 from paceline.core.signals import signals_from
 from paceline.core.usage import Usage
@@ -79,7 +80,7 @@ class Snapshot(NamedTuple):
 
     def usage(self, known: Usage | None = None) -> Usage:
         """Usage with the ledger's counts, on top of what is known or of the checkpoint."""
-        return usages.recounted(
+        return recounted(
             usages.plausible(self._called(known or self._stored()), self.policy, self.now),
             day_at=self.day_at,
             day=self.day,

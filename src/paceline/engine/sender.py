@@ -17,6 +17,7 @@ from paceline.core import usage as usages
 from paceline.core.durations import Chance
 from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.recounting import uncounted
 from paceline.core.states import AccountState, DeliveryState
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
@@ -372,7 +373,7 @@ class Sender:
         await self._outbox.flush(self.flying)
         memory, now = self._memory, self._clock.now()
         settled = self._settled(flight, outcome, now)
-        memory.usage = usages.uncounted(settled.usage, memory.usage)
+        memory.usage = uncounted(settled.usage, memory.usage)
         self._flights.pop(flight.delivery.id, None)
         unit = LaneUnit(self._lease, memory.revision, memory.checkpoint())
         account = memory.account
