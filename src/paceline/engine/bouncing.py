@@ -18,6 +18,7 @@ from paceline.core.health import bounces_too_many, enough_to_judge
 from paceline.core.instants import Instant
 from paceline.core.policy import Policy
 from paceline.engine import alerts, events
+from paceline.engine.memory import policy_of
 from paceline.engine.pooling import give_back
 from paceline.engine.ports import Account, Tx
 
@@ -47,7 +48,7 @@ def letters_of_the_day(
 
 def any_came_back(tx: Tx, account: Account, at: Instant) -> bool:
     """Whether anything of the day did: mostly nothing, and then there is nothing to judge."""
-    policy = Policy.from_mapping(account.policy, where=account.name)
+    policy = policy_of(account)
     return any(tx.ledger.bounces(account.id, day_start_of(at, policy.day_zone)))
 
 
@@ -63,7 +64,7 @@ def look_at_bounces(
     """
     if not any_came_back(tx, account, at):
         return
-    policy = Policy.from_mapping(account.policy, where=account.name)
+    policy = policy_of(account)
     sends, bounces = letters_of_the_day(tx, account, policy, at)
     if arrived and not enough_to_judge(policy, sends - arrived, sends):
         return

@@ -10,6 +10,7 @@ from paceline.core.instants import Instant
 from paceline.core.keepable import keepable_name
 from paceline.core.model import REPLY
 from paceline.core.outcome import OutcomeKind
+from paceline.core.states import DeliveryState
 from paceline.engine.ports.records import LedgerRow
 from paceline.store import rows
 from paceline.store.base import Subject, insert_into, storable
@@ -45,6 +46,16 @@ _OUTCOMES = Prepared(
             ledger.c.kind == "outcome",
         )
         .group_by(ledger.c.outcome)
+    )
+)
+_CAME_LATE = deliveries.c.sent_at.is_not(None)
+_BOUNCES = Prepared(
+    lambda _: select(
+        func.count(case((_CAME_LATE, None), else_=1)), func.count(case((_CAME_LATE, 1)))
+    ).where(
+        deliveries.c.account_id == bindparam("account_id"),
+        deliveries.c.state == DeliveryState.BOUNCED.value,
+        deliveries.c.moved_at >= bindparam("since_at"),
     )
 )
 _LAST_SENT = Prepared(
@@ -121,17 +132,8 @@ class Ledger(Subject):
         return None if found is None else found[0]
 
     def bounces(self, account_id: int, since_at: Instant) -> tuple[int, int]:
-        late = deliveries.c.sent_at.is_not(None)
-        statement = (
-            select(func.count(case((late, None), else_=1)), func.count(case((late, 1))))
-            .select_from(deliveries)
-            .where(
-                deliveries.c.account_id == account_id,
-                deliveries.c.state == "bounced",
-                deliveries.c.moved_at >= since_at,
-            )
-        )
-        at_once, later = self._connection.execute(statement).one()
+        found = _BOUNCES.run(self._context, account_id=account_id, since_at=since_at).fetchone()
+        at_once, later = found
         return int(at_once), int(later)
 
     def append(self, row: LedgerRow) -> bool:
