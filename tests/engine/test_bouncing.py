@@ -15,7 +15,7 @@ from paceline.engine.ports import Receipt, Tx
 from tests.engine.scenes import finish, say, until
 from tests.engine.test_lookahead import Server, answering
 from tests.engine.test_returns import PEOPLE, returned, take
-from tests.engine.world import World
+from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
 
 SLOW = {"bounce_pause": "5%", "spacing": "10s"}
@@ -139,6 +139,17 @@ def test_nothing_follows_the_one_that_makes_them_enough_before_it_was_heard(
     world.play(script)
 
 
+async def _three_come_back_of_fifteen(world: World) -> Process:
+    """After they were taken, and too few to judge yet; the rest goes on being sent."""
+    world.account(policy=SLOW, finds=False)
+    world.campaign(targets=PEOPLE)
+    process = world.process()
+    await until(world, lambda: len(world.sends()) == 15)
+    for effect in world.sends()[:3]:
+        take(world, returned("failed", effect.key))
+    return process
+
+
 def test_what_comes_back_in_the_very_moment_is_judged_by_somebody(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,12 +163,7 @@ def test_what_comes_back_in_the_very_moment_is_judged_by_somebody(
         return asked > 1 and seen(tx, *rest)  # type: ignore[arg-type]
 
     async def script(world: World) -> None:
-        world.account(policy=SLOW, finds=False)
-        world.campaign(targets=PEOPLE)
-        process = world.process()
-        await until(world, lambda: len(world.sends()) == 15)
-        for effect in world.sends()[:3]:
-            take(world, returned("failed", effect.key))
+        process = await _three_come_back_of_fifteen(world)
         monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind_at_first)
         await until(world, lambda: is_paused(world))
         assert (len(world.sends()), asked) == (20, 2)
@@ -219,12 +225,7 @@ def test_a_look_that_the_store_did_not_answer_is_made_good(
         return seen(tx, *rest)
 
     async def script(world: World) -> None:
-        world.account(policy=SLOW, finds=False)
-        world.campaign(targets=PEOPLE)
-        process = world.process()
-        await until(world, lambda: len(world.sends()) == 15)
-        for effect in world.sends()[:3]:
-            take(world, returned("failed", effect.key))
+        process = await _three_come_back_of_fifteen(world)
         monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind)
         await until(world, lambda: is_paused(world))
         assert len(world.sends()) <= 21

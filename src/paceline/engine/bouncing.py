@@ -59,8 +59,7 @@ def look_at_bounces(
     those of which it is known what became, or of all that went out.
 
     ``arrived`` is said where so many have only just turned out to be with the provider, and none
-    came back; ``late`` where one did hours after, and what is on its
-    way by now counts as well.
+    came back; ``late`` where one did hours after, and what is on its way by now counts as well.
     """
     if not any_came_back(tx, account, at):
         return
