@@ -85,6 +85,43 @@ def test_a_lease_that_ran_out_while_a_file_was_looked_for_leaves_the_lane_to_som
     assert world.counts_at_end == {"sent": 3}
 
 
+def test_a_former_owner_that_has_not_heard_of_it_uploads_nothing(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulator: its lease ran out, was renewed, and was good again when it looked for
+    the file, which the owner of that time had not written down yet."""
+
+    async def script(world: World) -> None:
+        async def upload(real: Act, *file: Any) -> Any:
+            await world.wait(30 * SECOND)
+            return await real(*file)
+
+        async def ensured(self: Handles, media_id: str, timeout_us: int) -> str | Outcome:
+            if next(looks) == 1:
+                gate.shut()
+                await world.until(lambda: not gate.is_shut() and self._lease.safe())
+            return await ensure(self, media_id, timeout_us)
+
+        world.account(policy={"rate": "60/min", "timeout": "1m"})
+        world.campaign(3, parts=(picture(world),))
+        provider = Double(world.providers.get("sandbox"), upload=upload)
+        former = world.process("one", providers=provider.registry())
+        gate, looks, ensure = Gate(former), count(1), Handles.ensure
+        monkeypatch.setattr(Handles, "ensure", ensured)
+        await world.until(gate.is_shut)
+        present = world.process("two", providers=provider.registry())
+        await world.until(lambda: provider.called["upload"] == 1)
+        gate.open()
+        await world.until_finished(within_us=5 * MINUTE, every_us=SECOND)
+        await former.stop()
+        await present.stop()
+        assert provider.called["upload"] == 1
+
+    world = worlds.fresh()
+    world.play(script)
+    assert world.counts_at_end == {"sent": 3}
+
+
 def test_a_lane_that_ends_while_others_are_let_go_is_made_sure_of_at_the_next_look() -> None:
     """It seemed to be run when they were chosen."""
     let_go: list[int] = []

@@ -47,6 +47,7 @@ FOUND: list[tuple[str, Faults, int, str]] = [
         50141,
         "a STOP told late, and then an older START: out as far as anybody knows",
     ),
+    ("any", "heavy", 70097, "a file uploaded by a former owner whose lease was good again"),
 ]
 
 

@@ -16,7 +16,17 @@ from paceline.core.instants import HOUR, MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind, transient
 from paceline.engine.drivers import within_time
 from paceline.engine.leases import ProcessLease
-from paceline.engine.ports import Account, Clock, Driver, Journal, Media, Tx, Upload, Uploaded
+from paceline.engine.ports import (
+    Account,
+    Clock,
+    Driver,
+    Journal,
+    Lease,
+    Media,
+    Tx,
+    Upload,
+    Uploaded,
+)
 
 log = structlog.get_logger("paceline.media")
 
@@ -45,9 +55,11 @@ class Handles:
         journal: Journal,
         clock: Clock,
         lease: ProcessLease,
+        lane: Lease,
     ) -> None:
         self._account = account
         self._lease = lease
+        self._lane = lane
         self._driver = driver
         self._journal = journal
         self._clock = clock
@@ -107,7 +119,7 @@ class Handles:
     async def ensure(self, media_id: str, timeout_us: int) -> str | Outcome:
         """The handle, uploading if need be; an outcome if the provider refused the upload."""
         await self.clean_up()
-        # Both in one look: while the file was read in a second one, whoever has taken the lane from
+        # All in one look: while the file was read in a second one, whoever has taken the lane from
         # us meanwhile had uploaded it.
         term = self._lease.term
         stored = await self._journal.read(lambda tx: self._stored(tx, media_id))
@@ -129,10 +141,16 @@ class Handles:
         return upload.handle
 
     def _stored(self, tx: Tx, media_id: str) -> Upload | _Loaded:
-        """An upload that is still good, or else the file itself."""
+        """An upload that is still good, or else the file itself, for whoever has the lane."""
         stored = tx.media.upload_of(self._account.id, media_id)
-        good = stored is not None and _good(stored, self._clock.now())
-        return stored if stored is not None and good else _load(tx, media_id)
+        if stored is not None and _good(stored, self._clock.now()):
+            return stored
+        row = tx.lanes.get(self._account.id)
+        if (row.generation, row.owner) != (self._lane.generation, self._lane.process_id):
+            # Taken before our lease was good again: its owner may be uploading it just now. Asked
+            # after the upload, so that nobody can have had the lane in between.
+            raise LeaseLost("another process owns this lane now")
+        return _load(tx, media_id)
 
     async def _upload(self, loaded: _Loaded, timeout_us: int) -> Uploaded | Outcome:
         try:

@@ -20,7 +20,7 @@ from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver, within_time
 from paceline.engine.media import Handles
 from paceline.engine.naming import ensure_names, names_of
-from paceline.engine.ports import Account, Delivery, Message, Thread, Tx
+from paceline.engine.ports import Account, Delivery, Lease, Message, Thread, Tx
 from paceline.engine.settling import Flight
 
 log = structlog.get_logger("paceline.lane")
@@ -29,12 +29,16 @@ log = structlog.get_logger("paceline.lane")
 class Desk:
     """Where the messages of one account are made ready, for as long as its lane runs."""
 
-    def __init__(self, account: Account, driver: LazyDriver, context: LaneContext) -> None:
+    def __init__(
+        self, account: Account, driver: LazyDriver, context: LaneContext, lease: Lease
+    ) -> None:
         self._account = account
         self._driver = driver
         self._context = context
         self._names: Names | None = None
-        self.handles = Handles(account, driver, context.journal, context.clock, context.lease)
+        self.handles = Handles(
+            account, driver, context.journal, context.clock, context.lease, lease
+        )
 
     def at_once(self, flight: Flight, key: str) -> Message | None:
         """The same as ``prepare`` where nobody has to be asked for anything, as is usual, and

@@ -59,7 +59,7 @@ class Sender:
         self._lease = lease
         self._rng = rng
         self._tell_landed = landed
-        self._desk = Desk(memory.account, driver, context)
+        self._desk = Desk(memory.account, driver, context, lease)
         self._flights: dict[int, Flight] = {}
         self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)
