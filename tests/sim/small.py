@@ -7,7 +7,7 @@ from paceline.core.hours import Hours
 from paceline.core.instants import HOUR, MINUTE, SECOND, parse_instant
 from paceline.core.model import Content, Part, Step
 from paceline.sim.mailing import Mailing
-from paceline.sim.weather import MOODS, Faults
+from paceline.sim.weather import CLIMATES, MOODS, Faults
 from paceline.sim.worlds import Sender, World
 
 START = parse_instant("2026-03-02T08:58:00Z")
@@ -59,6 +59,19 @@ CALM = replace(SOON, lasts_us=2 * MINUTE, calm_us=MINUTE)
 BUSY = quick({"rate": "30/min"}, accounts=5, targets=150, mood="none")
 THROTTLED = quick({"rate": "30/min"}, provider={"throttle_every": 5, "retry_after": "90s"})
 PICTURES = quick({"rate": "30/min"}, parts=(Part("media", "look", media="picture.png"),))
+TAKEN_OVER = replace(
+    quick(
+        {"rate": "30/min"},
+        parts=(Part("media", "look", media="picture.png"),),
+        provider={
+            "upload_latency": "100ms..1s",
+            "upload_failure_rate": 0.6,
+            "handle_expires": "60s",
+        },
+    ),
+    climate=replace(CLIMATES["heavy"], slow=1 / 3, slowest_us=20 * SECOND),
+)
+"""Files that go up again and again, and a store so slow that lanes are lost while it is asked."""
 CAPPED = replace(
     quick({"daily": {"message": 6}, "rate": "20/min"}, targets=30, mood="none"),
     calm_us=2 * HOUR,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from paceline.core.instants import DAY, HOUR
 from paceline.core.states import DeliveryState
+from paceline.engine.ports import Upload
 from paceline.sim.checks import CHECKS
 from paceline.sim.checks.messages import UNDER_WAY_US
 from paceline.sim.operators import Silence
@@ -212,8 +213,18 @@ def test_whoever_was_asked_to_wait() -> None:
 
 
 def test_an_upload_that_was_not_needed() -> None:
-    load = Loaded(NOON, NOON, "process-0", "lane-0", "media", None)
+    load = Loaded(NOON, NOON, "process-0", "lane-0", "media", None, "process-0")
     assert broken(evidence(loaded=[load])) == set()
+    known = Upload(1, "media", "first", NOON - HOUR, None)
+    assert broken(evidence(loaded=[replace(load, known=known)])) == {"never wasteful"}
+    expired = replace(known, expires_at=NOON)
+    assert broken(evidence(loaded=[replace(load, known=expired)])) == set()
+
+
+@pytest.mark.parametrize("owner", [None, "process-1"])
+def test_an_upload_by_whoever_does_not_have_the_lane(owner: str | None) -> None:
+    load = Loaded(NOON, NOON, "process-0", "lane-0", "media", None, owner)
+    assert broken(evidence(loaded=[load])) == {"never by two"}
 
 
 def test_whoever_calls_one_at_a_time_has_heard_that_it_must_wait() -> None:

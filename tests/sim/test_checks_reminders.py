@@ -8,11 +8,10 @@ import pytest
 
 from paceline.core.instants import DAY, HOUR, MINUTE, Instant
 from paceline.core.states import DeliveryState, RunState
-from paceline.engine.ports import Alert, Delivery, Upload
+from paceline.engine.ports import Alert, Delivery
 from paceline.sim.checks import fanouts, limits, reports
 from paceline.sim.chronicle import Page
 from paceline.sim.diary import Entry
-from paceline.sim.witness import Loaded
 from tests.sim.evidence import DELIVERY, NOON, call, effect, evidence, replace
 from tests.sim.reminded import FIRED, GROUPS, OFF, READY, SENT, entry, page, terms, told
 from tests.sim.test_checks_signals import row
@@ -262,19 +261,3 @@ def test_a_file_that_was_sent_is_not_uploaded_again() -> None:
     expired = NOON + HOUR + limits.GOOD_FOR_US
     assert wasted(load(0, "first", expires_at=expired), used, again) == 0
     assert wasted(load(0, "first", expires_at=expired + 1), used, again) == 1
-
-
-def test_a_machine_that_slept_while_another_took_over_may_upload_once_more() -> None:
-    known = Upload(1, "file", "first", NOON, None)
-    ours = Loaded(NOON + HOUR, NOON + HOUR, "process-0", "lane-0", "file", known)
-    slept = replace(ours, slept=(NOON - MINUTE, NOON + HOUR - limits.WOKEN_US))
-    theirs = Loaded(NOON, NOON, "process-1", "lane-0", "file", None)
-
-    def wasted(*loaded: Loaded) -> int:
-        return len(list(limits.wasteful(evidence(loaded=loaded))))
-
-    assert wasted(theirs, slept) == 0
-    assert wasted(theirs, ours) == 1
-    assert wasted(theirs, replace(slept, at=slept.at + 1)) == 1, "long awake"
-    assert wasted(replace(theirs, process="process-0"), slept) == 1, "its own"
-    assert wasted(replace(theirs, at=NOON - MINUTE - 1), slept) == 1, "before it fell asleep"

@@ -21,6 +21,7 @@ from tests.sim.rush_twins import RUSH_TWINS
 from tests.sim.signal_twins import SIGNAL_TWINS
 from tests.sim.talk_twins import TALK_TWINS
 from tests.sim.twins import TWINS, Twin
+from tests.sim.upload_twins import UPLOAD_TWINS
 
 HONEST: dict[tuple[object, ...], Verdict] = {}
 ALL = (
@@ -33,6 +34,7 @@ ALL = (
     *TALK_TWINS,
     *BID_TWINS,
     *RUSH_TWINS,
+    *UPLOAD_TWINS,
 )
 
 

@@ -80,8 +80,6 @@ class Process:
         self._unheard: list[Callable[[], None]] = []
         self.stood_still = 0
         """How often."""
-        self.slept: tuple[Instant, Instant] = (0, 0)
-        """From when to when it stood still last."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
         watch = CommitWatch(around.trace, name)
@@ -234,8 +232,6 @@ class Process:
             return
         self._moving = asyncio.Event()
         self.stood_still += 1
-        now = self.around.clock.now()
-        self.slept = (now, now + us)
         self.around.trace.note(self.name, "stands still", f"{us} us")
         asyncio.get_running_loop().call_later(us / SECOND, self._go_on)
 
@@ -348,10 +344,14 @@ class PortRunner:
             return await self._struck(fate, function)
         result = function()
         after_us = weather.store_takes_us()
+        late = bool(after_us) and not self._writes
+        shelf = process.around.witness.shelf() if late else None
         if after_us:
             await asyncio.sleep(after_us / SECOND)
         if process.hindered:
             await process.pass_gate()
+        if shelf is not None:
+            process.around.witness.tell(shelf)
         return result
 
     async def _struck(self, fate: Commit, function: Callable[[], T]) -> T:

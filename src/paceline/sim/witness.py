@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -70,8 +71,9 @@ class Loaded:
     account: str
     media_id: str
     known: Upload | None
-    slept: tuple[Instant, Instant] = (0, 0)
-    """From when to when the process that uploads it stood still last."""
+    """As of the look whose answer led to it: while that was under way more may have been stored."""
+    owner: str | None
+    """Who had the account's lane just then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,14 @@ class Look:
     rows: tuple[LedgerRow, ...]
     generations: Mapping[int, int] = field(default_factory=dict)
     """Of every account's lane, just then."""
+
+
+Shelf = Mapping[tuple[int, str], Upload]
+"""What is written down of files that were uploaded, by account and file."""
+
+_TOLD: ContextVar[tuple[Instant, Shelf]] = ContextVar("told", default=(0, {}))
+"""When the task at hand was answered what it had asked the store last, and what the store held when
+it looked."""
 
 
 class Witness:
@@ -164,10 +174,25 @@ class Witness:
             )
         )
 
+    def shelf(self) -> Shelf:
+        """For whoever looks into the store, to be told when the answer is there. Before anybody has
+        uploaded anything there is nothing to know."""
+        if not self.loaded:
+            return {}
+        with self._store.read() as tx:
+            return {(one.account_id, one.media_id): one for one in tx.media.uploads()}
+
+    def tell(self, shelf: Shelf) -> None:
+        _TOLD.set((self._clock.now(), shelf))
+
     def see_upload(self, process: Process, account: str, media: Media) -> None:
+        told_at, told = _TOLD.get()
         with self._store.read() as tx:
             row = tx.accounts.find(account)
-            known = None if row is None else tx.media.upload_of(row.id, media.id)
+            owner_id = None if row is None else tx.lanes.get(row.id).owner
+            owners = {one.id: one.name for one in tx.processes.list()}
+        # Whoever was told just now can know no better; whoever was told before should have asked.
+        shelf = told if told_at == self._clock.now() else self.shelf()
         self._trace.note(process.name, "uploads", f"{media.name} on {account}")
         self.loaded.append(
             Loaded(
@@ -176,8 +201,8 @@ class Witness:
                 process=process.name,
                 account=account,
                 media_id=media.id,
-                known=known,
-                slept=process.slept,
+                known=None if row is None else shelf.get((row.id, media.id)),
+                owner=None if owner_id is None else owners.get(owner_id),
             )
         )
 

@@ -12,12 +12,10 @@ from paceline.core.policy import Policy, Warmup
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.checks.evidence import Evidence, Violation, lasting_us, words
 from paceline.sim.checks.time import day_of, monday_of
-from paceline.sim.witness import Loaded, Seen
+from paceline.sim.witness import Seen
 
 CHOSEN_US = SECOND
 """From the choice of a message to its intent."""
-WOKEN_US = 30 * SECOND
-"""From when a machine wakes to when it uploads what it was about to: the file is read first."""
 GOOD_FOR_US = 5 * MINUTE
 """A handle that expires sooner may be replaced."""
 
@@ -155,12 +153,12 @@ def _side_by_side(evidence: Evidence, call: Seen) -> bool:
 def wasteful(evidence: Evidence) -> Iterator[Violation]:
     """A file is uploaded only when no good handle of it is written down, nor has ever been used: a
     handle is written down before anything is sent with it. Whoever dies between the two costs one
-    more upload, and so does a machine that sleeps between its look and its upload while another one
-    takes over; nobody else does."""
+    more upload, and so does one that is written down when the next owner of the lane has looked
+    already; nobody else does."""
     yield from _uploaded_again(evidence)
     for load in evidence.loaded:
         known = load.known
-        if known is None or _overslept(evidence, load):
+        if known is None:
             continue
         if known.expires_at is not None:
             margin_us = min(5 * MINUTE, (known.expires_at - known.uploaded_at) // 4)
@@ -168,19 +166,6 @@ def wasteful(evidence: Evidence) -> Iterator[Violation]:
                 continue
         text = f"{load.process} uploaded for {load.account} again, which has {known.handle}"
         yield Violation("never wasteful", text, load.at, (load.account,))
-
-
-def _overslept(evidence: Evidence, load: Loaded) -> bool:
-    """Whether another process has uploaded it while this one slept, before it had its turn."""
-    since_at, until_at = load.slept
-    if not since_at or load.at - until_at > WOKEN_US:
-        return False
-    return any(
-        since_at <= other.at <= until_at
-        for other in evidence.loaded
-        if (other.account, other.media_id) == (load.account, load.media_id)
-        if other.process != load.process
-    )
 
 
 def _uploaded_again(evidence: Evidence) -> Iterator[Violation]:
@@ -193,11 +178,7 @@ def _uploaded_again(evidence: Evidence) -> Iterator[Violation]:
     for effect in evidence.effects:
         if effect.kind == "upload" and effect.accepted:
             loads[effect.account, effect.key].append(effect)
-    overslept = [load for load in evidence.loaded if _overslept(evidence, load)]
     for before, load in (pair for same in loads.values() for pair in pairwise(same)):
-        place = (load.account, load.key, load.called_at)
-        if any(place == (one.account, one.media_id, one.at) for one in overslept):
-            continue
         # By the clock of whoever uploads it, which may be ahead of the provider's.
         latest_at = load.called_at + GOOD_FOR_US + evidence.spread_us
         good = before.expires_at is None or before.expires_at > latest_at

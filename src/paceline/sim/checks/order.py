@@ -88,7 +88,12 @@ def _out_of_order(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violati
 
 def by_two(evidence: Evidence) -> Iterator[Violation]:
     """Whoever calls owns the lane in that very moment, and the message is that lane's: nobody has
-    taken over the one, nor the other."""
+    taken over the one, nor the other. So it is with whoever uploads a file."""
+    for load in evidence.loaded:
+        if load.owner != load.process:
+            owner = "nobody" if load.owner is None else load.owner
+            text = f"{load.process} uploaded for {load.account}, whose lane is {owner}'s"
+            yield Violation("never by two", text, load.at, (load.account,))
     for call in evidence.calls:
         facts = call.facts
         if facts is None or facts.generation is None:
