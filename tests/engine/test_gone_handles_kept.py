@@ -8,8 +8,10 @@ import pytest
 
 from paceline.core.instants import MINUTE, SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.engine.media import Handles
 from tests.engine.doubles import Act, Double
-from tests.engine.test_handles_gone import picture
+from tests.engine.test_handles_gone import forgetful, picture
+from tests.engine.test_lost_lanes import Gate
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -38,3 +40,35 @@ def test_whoever_runs_the_lane_next_does_not_try_it(worlds: Worlds, parting: str
         await process.stop()
 
     worlds.fresh().play(script)
+
+
+def test_a_former_owner_does_not_forget_what_was_uploaded_after_it(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(world: World) -> None:
+        async def cleaned_up(self: Handles) -> None:
+            if self._gone and not stood_still:
+                stood_still.append(True)
+                gate.shut()
+                await world.until(lambda: not gate.is_shut())
+            await clean_up(self)
+
+        world.account(policy={"rate": "60/min"})
+        world.campaign(4, parts=(picture(world),))
+        provider = Double(world.providers.get("sandbox"), send=forgetful("media-expired", 1))
+        former = world.process("one", providers=provider.registry())
+        gate, stood_still, clean_up = Gate(former), list[bool](), Handles.clean_up
+        monkeypatch.setattr(Handles, "clean_up", cleaned_up)
+        await world.until(gate.is_shut)
+        present = world.process("two", providers=provider.registry())
+        await world.until_finished(within_us=5 * MINUTE)
+        gate.open()
+        await world.wait(MINUTE)
+        (kept,) = world.read(lambda tx: tx.media.uploads())
+        assert kept.handle == world.sends()[-1].part.handle
+        await former.stop()
+        await present.stop()
+
+    world = worlds.fresh()
+    world.play(script)
+    assert world.counts_at_end == {"sent": 4}

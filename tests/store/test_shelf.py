@@ -41,6 +41,19 @@ def test_a_handle_is_kept_per_account_until_a_newer_one_comes(scene: Scene) -> N
         assert tx.media.uploads(second) == [other]
 
 
+def test_a_handle_is_forgotten_as_long_as_it_is_the_one_that_is_kept(scene: Scene) -> None:
+    account_id = scene.account()
+    with scene.store.write() as tx:
+        media_id = tx.media.put("a", "text/plain", b"x", T0).id
+        kept = Upload(account_id, media_id, "new", T0, None)
+        tx.media.uploaded(kept)
+        tx.media.forget_upload(account_id, media_id, "old")
+        assert tx.media.upload_of(account_id, media_id) == kept
+        tx.media.forget_upload(account_id, media_id, "new")
+        assert tx.media.upload_of(account_id, media_id) is None
+        tx.media.forget_upload(account_id, media_id, "new")
+
+
 def test_suppressions_are_added_once_and_removed(scene: Scene) -> None:
     with scene.store.write() as tx:
         assert tx.suppressions.add("ann@example.com", "asked", "operator", T0)

@@ -65,7 +65,8 @@ class Handles:
         self._clock = clock
         self._known: dict[str, Upload] = {}
         self._refused: dict[str, tuple[Outcome, Instant]] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, str] = {}
+        """Handles that the provider no longer has, by file."""
         self.made = 0
         """How many uploads were made so far."""
 
@@ -106,15 +107,18 @@ class Handles:
         upload = self._known.get(media_id)
         if upload is not None and upload.handle == handle:
             del self._known[media_id]
-            self._gone.add(media_id)
+            self._gone[media_id] = handle
             log.info("upload is gone", account=self._account.name, media=media_id)
 
     async def clean_up(self) -> None:
-        """Forget in the store too what is gone: whoever runs the lane next must not try it."""
-        for media_id in sorted(self._gone):
-            work = partial(_forget_upload, account_id=self._account.id, media_id=media_id)
-            await self._journal.write(work)
-            self._gone.discard(media_id)
+        """Forget in the store too what is gone: whoever runs the lane next must not try it.
+        What was uploaded since, by whoever has it by now, is another handle and stays."""
+        for gone in sorted(self._gone.items()):
+            await self._journal.write(
+                partial(_forget_upload, account_id=self._account.id, gone=gone)
+            )
+            if self._gone.get(gone[0]) == gone[1]:
+                del self._gone[gone[0]]
 
     async def ensure(self, media_id: str, timeout_us: int) -> str | Outcome:
         """The handle, uploading if need be; an outcome if the provider refused the upload."""
@@ -163,8 +167,8 @@ class Handles:
             return transient(f"driver failed: {type(error).__name__}: {error}")
 
 
-def _forget_upload(tx: Tx, account_id: int, media_id: str) -> None:
-    tx.media.forget_upload(account_id, media_id)
+def _forget_upload(tx: Tx, account_id: int, gone: tuple[str, str]) -> None:
+    tx.media.forget_upload(account_id, *gone)
 
 
 def _load(tx: Tx, media_id: str) -> _Loaded:

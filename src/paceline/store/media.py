@@ -66,10 +66,12 @@ class MediaShelf(Subject):
             .on_conflict_do_update(index_elements=["account_id", "media_id"], set_=changing)
         )
 
-    def forget_upload(self, account_id: int, media_id: str) -> None:
+    def forget_upload(self, account_id: int, media_id: str, handle: str) -> None:
         self._connection.execute(
             delete(uploads).where(
-                uploads.c.account_id == account_id, uploads.c.media_id == media_id
+                uploads.c.account_id == account_id,
+                uploads.c.media_id == media_id,
+                uploads.c.handle == handle,
             )
         )
 

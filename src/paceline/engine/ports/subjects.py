@@ -320,8 +320,8 @@ class MediaShelf(Protocol):
 
     def uploaded(self, upload: Upload) -> None: ...
 
-    def forget_upload(self, account_id: int, media_id: str) -> None:
-        """The provider no longer has it; where nothing was kept, nothing changes."""
+    def forget_upload(self, account_id: int, media_id: str, handle: str) -> None:
+        """The provider no longer has it; where another handle is kept, or none, nothing changes."""
         ...
 
     def uploads(self, account_id: int | None = None) -> list[Upload]: ...
