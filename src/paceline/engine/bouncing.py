@@ -5,6 +5,11 @@ Looked at whenever the answer may have changed: when one more comes back, and wh
 the first time enough letters to judge them by. Everything else that arrives makes the share of
 those that came back smaller. So whoever lets a paused account go on is not contradicted by the
 next letter that arrives, only by the next one that does not.
+
+Where the cause is a doubt that has ended well, in the very transaction of that: after a crash
+between the two nobody would look before the next that comes back. An account that is paused gives
+back what it has of its pools, so their lanes are held before its own is
+(``pooling.hold_with_pools``).
 """
 
 from __future__ import annotations

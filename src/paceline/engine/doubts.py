@@ -25,6 +25,8 @@ def record_presence(
 ) -> None:
     """The message is with the provider: count it as sent, or go on with its next part.
 
+    It may be what pauses its account, so the lanes of its pools are held with its own.
+
     One of its tries got there; where there were several, the last may be taken for it. The others
     keep their slots, for they may be there as well.
     """

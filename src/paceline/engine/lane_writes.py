@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import alerts, events
 from paceline.engine.bouncing import look_at_bounces
 from paceline.engine.people import known_as
-from paceline.engine.pooling import give_back
+from paceline.engine.pooling import give_back, hold_with_pools
 from paceline.engine.ports import (
     Account,
     Delivery,
@@ -42,6 +42,7 @@ __all__ = [
     "held",
     "hold",
     "is_news",
+    "judge",
     "put_off",
     "reopen",
     "start_run",
@@ -86,8 +87,10 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
     """Outcomes came in after the lane had a new owner, who took them for lost: wake it up.
 
     Where a part was accepted and others follow, the doubt is over and the next part may go. What
-    was to be sent again while in doubt, and was accepted at last, is not sent again.
+    was to be sent again while in doubt, and was accepted at last, is not sent again. In a
+    transaction of its own, or of theirs alone: it may stop the account.
     """
+    hold_with_pools(tx, account_id)
     tx.lanes.touch(account_id, now)
     account = tx.accounts.get(account_id)
     for settlement in late:
@@ -158,7 +161,7 @@ def with_aftermath(
     now: Instant,
 ) -> LaneResult:
     """Settle, and suspend, pause or suppress in the same transaction."""
-    tx.settings.fence()
+    _stand_first(tx, account, [aftermath for _, aftermath in aftermaths])
     unwritten = [one for one in aftermaths if not _is_written(tx, one[0])]
     (result,) = tx.path.apply([unit])
     _leave_open(tx, unit, result, unwritten, now)
@@ -174,6 +177,20 @@ def with_aftermath(
     for aftermath, changed in zip(fresh, moved, strict=True):
         _alert(tx, aftermath, changed, account, now)
     return result
+
+
+def judge(tx: Tx, account: Account, now: Instant) -> None:
+    """Look at the day's bounces where nothing else is written with it."""
+    _stand_first(tx, account, ())
+    look_at_bounces(tx, account, now)
+
+
+def _stand_first(tx: Tx, account: Account, aftermaths: Iterable[Aftermath]) -> None:
+    """Behind the fence, before anything is written that may stop the account or a campaign: with
+    all the lanes that are touched then."""
+    tx.settings.fence()
+    runs = {one.pause_run for one in aftermaths if one.pause_run is not None}
+    hold_with_pools(tx, account.id, *sorted(runs))
 
 
 def _leave_open(
@@ -261,7 +278,10 @@ def pause_run(tx: Tx, run_id: int, account: Account, by: str, reason: str, now: 
 
 
 def abandon(tx: Tx, unit: LaneUnit, settled: Settled, account: Account, now: Instant) -> None:
-    """Move a delivery that failed before its intent, as its outcome says."""
+    """Move a delivery that failed before its intent, as its outcome says; in a transaction of its
+    own where anything follows from that."""
+    if not settled.aftermath.empty:
+        _stand_first(tx, account, [settled.aftermath])
     hold(tx, unit.lease)
     tx.path.apply([unit])
     after = settled.settlement

@@ -17,11 +17,11 @@ from paceline.core.errors import LeaseLost, StoreUnavailable
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import DeliveryState
 from paceline.engine import lane_writes, parking, recovery
-from paceline.engine.bouncing import any_came_back, look_at_bounces
+from paceline.engine.bouncing import any_came_back
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
 from paceline.engine.parking import Parked, Rest
-from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement, Tx
+from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
 from paceline.engine.settling import ENOUGH_TO_JUDGE, Settled
 
 SUMMARY_AFTER = 100
@@ -181,20 +181,19 @@ class Outbox:
         return await self._context.journal.read(lambda tx: any_came_back(tx, account, now))
 
     async def _judge(self) -> None:
+        """Should we die before: whoever brought back what came back has counted this letter among
+        those on their way, and judged them all."""
         account, now = self._memory.account, self._context.clock.now()
-
-        def judge(tx: Tx) -> None:
-            tx.settings.fence()
-            look_at_bounces(tx, account, now)
-
-        await self._context.journal.write(judge, alone=True)
+        await self._context.journal.write(
+            lambda tx: lane_writes.judge(tx, account, now), alone=True
+        )
         self.stale = True
 
     async def _tell_owner(self, late: list[Settlement]) -> None:
         if late:
             account_id, now = self._lease.account_id, self._context.clock.now()
             await self._context.journal.write(
-                lambda tx: lane_writes.tell_owner(tx, account_id, late, now)
+                lambda tx: lane_writes.tell_owner(tx, account_id, late, now), alone=True
             )
 
     async def report_late(self) -> None:

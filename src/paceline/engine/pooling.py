@@ -61,11 +61,23 @@ class Claims:
         return len(self._said)
 
 
+def hold_with_pools(tx: Tx, account_id: int, *run_ids: int) -> list[int]:
+    """Hold an account's lane together with those of its pools, and of other runs; its pools.
+
+    Before any lane is touched in a transaction that may end with ``give_back``. Who held its own
+    lane by then could wait for somebody of a pool who waits for it; whoever locks in one order
+    never deadlocks. Of the runs it may pause their lanes are held as well.
+    """
+    pools = tx.pools.of_account(account_id)
+    if pools or run_ids:
+        tx.lanes.hold(account_id, [*pools, *run_ids])
+    return pools
+
+
 def give_back(tx: Tx, account_id: int, now: Instant) -> None:
     """An account that cannot go on leaves what it has not begun to the others of its pools."""
-    pools = tx.pools.of_account(account_id)
+    pools = hold_with_pools(tx, account_id)
     for run_id in pools:
-        # Before anything is changed: whoever locks in one order never deadlocks.
         tx.lanes.touch_run(run_id, now)
     if pools:
         tx.pools.give_back(account_id)

@@ -34,6 +34,7 @@ from paceline.engine.memory import (
     read_ahead,
     take_snapshot,
 )
+from paceline.engine.pooling import hold_with_pools
 from paceline.engine.ports import (
     Capabilities,
     Delivery,
@@ -298,6 +299,7 @@ class _Doubt:
         return await self._end(
             lambda tx: record_presence(tx, delivery, found.provider_id, whole=whole, now=now),
             Resolution(None if whole else now),
+            judges=True,
         )
 
     async def absent(self, *, again: bool) -> Resolution:
@@ -333,20 +335,34 @@ class _Doubt:
             lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason), Resolution(ask_at)
         )
 
-    async def _end(self, work: Work[object], resolution: Resolution) -> Resolution:
+    async def _end(
+        self, work: Work[object], resolution: Resolution, *, judges: bool = False
+    ) -> Resolution:
+        """``judges``: what is written may be what pauses the account for its bounces. Then it is
+        written behind the fence, and so in a transaction of its own."""
         lease, before = self._lease, self._delivery
-
-        def guarded(tx: Tx) -> bool:
-            hold(tx, lease)
-            after = tx.deliveries.get(before.id)
-            same = (after.attempts, after.parts_done) == (before.attempts, before.parts_done)
-            # A process in which the call still lives moves the doubt ahead (``late``).
-            same = same and after.due_at == before.due_at
-            if after.state is DeliveryState.UNKNOWN and same:
-                work(tx)
-                return True
-            return False
-
-        if await self._context.journal.write(guarded):
+        written = await self._context.journal.write(
+            lambda tx: end_doubt(tx, lease, before, work, judges=judges), alone=judges
+        )
+        if written:
             return resolution
         return Resolution(self._context.clock.now())  # somebody was faster: look again
+
+
+def end_doubt(
+    tx: Tx, lease: Lease, before: Delivery, work: Work[object], *, judges: bool = False
+) -> bool:
+    """Write what was found out where the doubt is still the same, and ours; whether it was."""
+    if judges:
+        # Whoever holds a lane as its owner passes the fence as well, and that comes before lanes.
+        tx.settings.fence()
+        hold_with_pools(tx, lease.account_id)
+    hold(tx, lease)
+    after = tx.deliveries.get(before.id)
+    same = (after.attempts, after.parts_done) == (before.attempts, before.parts_done)
+    # A process in which the call still lives moves the doubt ahead (``late``).
+    same = same and after.due_at == before.due_at
+    if after.state is not DeliveryState.UNKNOWN or not same:
+        return False
+    work(tx)
+    return True

@@ -378,7 +378,8 @@ class Sender:
         unit = LaneUnit(self._lease, memory.revision, memory.checkpoint())
         account = memory.account
         await self._context.journal.write(
-            lambda tx: lane_writes.abandon(tx, unit, settled, account, now)
+            lambda tx: lane_writes.abandon(tx, unit, settled, account, now),
+            alone=not settled.aftermath.empty,
         )
         log.info(
             "could not prepare",

@@ -118,19 +118,15 @@ class Lanes(Subject):
         self._context.note_held(account_id)
 
     def touch_run(self, run_id: int, wake_at: Instant) -> None:
-        concerned = (
-            select(counters.c.account_id)
-            .where(
-                counters.c.run_id == run_id,
-                counters.c.n > 0,
-                counters.c.state.in_(UNSETTLED),
-            )
-            .union(select(run_accounts.c.account_id).where(run_accounts.c.run_id == run_id))
-        )
-        self._touch(concerned, wake_at)
+        self._touch(_concerned([run_id]), wake_at)
 
     def touch_all(self, wake_at: Instant) -> None:
         self._touch(select(accounts.c.id).where(accounts.c.removed_at.is_(None)), wake_at)
+
+    def hold(self, account_id: int, run_ids: Iterable[int]) -> None:
+        if self._context.postgresql:
+            others = self._connection.execute(_concerned([*run_ids])).scalars()
+            self._context.hold_lanes([account_id, *others])
 
     def _touch(self, concerned: Any, wake_at: Instant) -> None:
         wake_at = min(wake_at, self._context.now)
@@ -144,6 +140,18 @@ class Lanes(Subject):
                 .with_for_update(key_share=True)
             )
         self._connection.execute(_touched(chosen, wake_at))
+
+
+def _concerned(run_ids: list_of[int]) -> Any:
+    """The accounts that have something left of these runs, or may take something of them."""
+    unsettled = select(counters.c.account_id).where(
+        counters.c.run_id.in_(run_ids),
+        counters.c.n > 0,
+        counters.c.state.in_(UNSETTLED),
+    )
+    return unsettled.union(
+        select(run_accounts.c.account_id).where(run_accounts.c.run_id.in_(run_ids))
+    )
 
 
 def _touched(chosen: ColumnElement[bool], wake_at: Any) -> Update:

@@ -144,9 +144,9 @@ def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
         raise ConflictError(
             f"account {name} is {account.state.replace('_', ' ')}: cannot {event}", hint=hint
         )
-    tx.lanes.touch(account.id, at)
     if event == "pause":
         give_back(tx, account.id, at)
+    tx.lanes.touch(account.id, at)
     events.account_is(tx, account, state, at, reason=reason)
     if event == "resume":
         account_goes_on(tx, account.id, at)

@@ -22,6 +22,7 @@ from paceline.engine.coming_back import hand_over, talks_of
 from paceline.engine.commands.receipts import Taken, resolve_by_receipt
 from paceline.engine.early_receipts import keep
 from paceline.engine.naming import named_by
+from paceline.engine.pooling import hold_with_pools
 from paceline.engine.ports import Account, Delivery, Receipt, Tx
 from paceline.engine.runs import end_if_done
 
@@ -72,6 +73,7 @@ def _could_not_be_delivered(
         # Its name may be written down in a moment; then this has to be told again.
         early = on_its_way and _meant(tx, account, receipt) is None
         return Acknowledged("early" if early else "nothing")
+    hold_with_pools(tx, account.id)
     tx.lanes.touch(account.id, at)
     reason = receipt.reason or receipt.code or "the provider could not deliver it"
     said = discreet(reason, delivery.target, delivery.fields)

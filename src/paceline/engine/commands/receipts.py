@@ -18,6 +18,7 @@ from paceline.core.states import DeliveryState
 from paceline.engine.doubts import record_presence, resolution_row
 from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.naming import named_by
+from paceline.engine.pooling import hold_with_pools
 from paceline.engine.ports import Delivery, LedgerRow, Receipt, Tx
 from paceline.engine.runs import end_if_done, reopen_for
 
@@ -31,6 +32,7 @@ def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -
     key = named_by(tx, receipt.key)
     if key is None or _in_doubt(tx, account_id, key) is None:
         return "nothing"
+    hold_with_pools(tx, account_id)
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
     tx.lanes.touch(account_id, at)
     delivery = _in_doubt(tx, account_id, key)

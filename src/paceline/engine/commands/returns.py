@@ -32,6 +32,7 @@ from paceline.engine.commands.standing import stands
 from paceline.engine.muted import learn, take_back
 from paceline.engine.opting_out import is_asked, obey, wish_of
 from paceline.engine.people import known_as
+from paceline.engine.pooling import hold_with_pools
 from paceline.engine.ports import (
     Accepted,
     Account,
@@ -109,6 +110,8 @@ def take_in(
 ) -> TakenIn:
     """Write down what came to this account's mailbox. What has ``returned`` of its messages, as is
     known already, also concerns conversations."""
+    if any(isinstance(one, Returned | AccountNews) for one in news):
+        hold_with_pools(tx, account.id)  # it may be stopped by them
     back = list(returned)
     bounced = complaints = 0
     stopped = [one for one in news if wish_of(one, words) is not None]

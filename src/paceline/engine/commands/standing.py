@@ -58,8 +58,8 @@ def _stopped(tx: Tx, account: Account, news: AccountNews, at: Instant) -> Accoun
     if state is None:
         return None
     events.account_is(tx, account, state, at, reason=reason, until_at=until_at)
-    tx.lanes.touch(account.id, at)
     give_back(tx, account.id, at)
+    tx.lanes.touch(account.id, at)
     alerts.account_stopped(tx, account, state, reason, at)
     return state
 
