@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.core.errors import ConflictError, IllegalTransition, NotFoundError
+from paceline.core.errors import ConflictError, IllegalTransition, NotFoundError, StoreError
 from paceline.core.states import ACCOUNT, AccountState
 from tests.store.scene import T0, Scene
 
@@ -47,6 +47,24 @@ def test_a_name_is_used_once_and_the_transaction_survives_the_refusal(scene: Sce
                 at=T0,
             )
         assert len(tx.accounts.list()) == 1
+
+
+@pytest.mark.parametrize("table", ["lanes", "usage"])
+def test_an_account_is_not_made_where_its_lane_or_its_usage_is_there_already(
+    fresh_scene: Scene, table: str
+) -> None:
+    """Somebody else's generation and limits are not taken for those of a new account."""
+    scene = fresh_scene
+    first = scene.account()
+    if scene.kind == "postgresql":
+        scene.sql(f"ALTER TABLE {table} DISABLE TRIGGER ALL")  # a row of nobody's
+    columns = "account_id, generation, revision" if table == "lanes" else "account_id"
+    values = ":id, 7, 9" if table == "lanes" else ":id"
+    scene.sql(f"INSERT INTO {table} ({columns}) VALUES ({values})", id=first + 1)
+    with pytest.raises(StoreError, match=table):
+        scene.account()
+    with scene.store.read() as tx:
+        assert [account.id for account in tx.accounts.list()] == [first]
 
 
 def test_a_removed_account_gives_its_name_back(scene: Scene) -> None:
