@@ -12,6 +12,7 @@ from paceline.core.outcome import Outcome, OutcomeKind, accepted
 from paceline.core.states import AccountState, DeliveryState
 from paceline.engine import bouncing, lane_writes
 from paceline.engine.ports import Receipt, Tx
+from tests.engine.fenced import groups_at_the_fence
 from tests.engine.scenes import finish, say, until
 from tests.engine.test_lookahead import Server, answering
 from tests.engine.test_returns import PEOPLE, returned, take
@@ -139,7 +140,7 @@ def test_nothing_follows_the_one_that_makes_them_enough_before_it_was_heard(
     world.play(script)
 
 
-async def _three_come_back_of_fifteen(world: World) -> Process:
+async def three_come_back_of_fifteen(world: World) -> Process:
     """After they were taken, and too few to judge yet; the rest goes on being sent."""
     world.account(policy=SLOW, finds=False)
     world.campaign(targets=PEOPLE)
@@ -163,10 +164,11 @@ def test_what_comes_back_in_the_very_moment_is_judged_by_somebody(
         return asked > 1 and seen(tx, *rest)  # type: ignore[arg-type]
 
     async def script(world: World) -> None:
-        process = await _three_come_back_of_fifteen(world)
+        process = await three_come_back_of_fifteen(world)
         monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind_at_first)
+        fenced = groups_at_the_fence(monkeypatch)
         await until(world, lambda: is_paused(world))
-        assert (len(world.sends()), asked) == (20, 2)
+        assert (len(world.sends()), asked, fenced) == (20, 2, [1])
         await process.stop()
 
     world.play(script)
@@ -225,7 +227,7 @@ def test_a_look_that_the_store_did_not_answer_is_made_good(
         return seen(tx, *rest)
 
     async def script(world: World) -> None:
-        process = await _three_come_back_of_fifteen(world)
+        process = await three_come_back_of_fifteen(world)
         monkeypatch.setattr("paceline.engine.outbox.any_came_back", blind)
         await until(world, lambda: is_paused(world))
         assert len(world.sends()) <= 21

@@ -3,16 +3,17 @@ own: in company somebody would hold a lane before it."""
 
 import pytest
 
-from paceline.core.instants import MINUTE, SECOND
+from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import AccountState
-from paceline.engine import journal
+from paceline.engine import bouncing, journal, outbox
 from paceline.engine.committing import Entry
-from paceline.engine.ports import Driver, Media, Uploaded
+from paceline.engine.ports import Account, Driver, Media, Tx, Uploaded
 from paceline.providers.sandbox import SandboxDriver
 from paceline.store.pools import Pools
 from tests.engine.faults import Standstill
 from tests.engine.scenes import finish, to, until
+from tests.engine.test_bouncing import three_come_back_of_fifteen
 from tests.engine.test_media import picture
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
@@ -62,6 +63,26 @@ def test_a_file_that_nobody_takes(
         world.campaign(1, parts=(picture(world),))
         process = world.process()
         await until(world, lambda: world.account_now().state is AccountState.SUSPENDED)
+        await process.stop()
+
+    world.play(script)
+    assert alone and all(alone)
+
+
+def test_a_judgement_of_what_came_back_in_the_very_moment(
+    world: World, alone: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, asked = bouncing.any_came_back, list[bool]()
+
+    def blind_at_first(tx: Tx, account: Account, at: Instant) -> bool:
+        asked.append(True)
+        return len(asked) > 1 and seen(tx, account, at)
+
+    async def script(world: World) -> None:
+        process = await three_come_back_of_fifteen(world)
+        alone.clear()
+        monkeypatch.setattr(outbox, "any_came_back", blind_at_first)
+        await until(world, lambda: world.account_now().state is AccountState.PAUSED)
         await process.stop()
 
     world.play(script)

@@ -27,7 +27,7 @@ from paceline.engine.pooling import OUT_OF_SERVICE
 from paceline.engine.ports import AccountNews, Receipt, Returned, Tx
 from paceline.engine.settling import Aftermath, Settled
 from tests.store.scene import T0, Lane, Scene, intent, settlement, unit
-from tests.store.test_races import WAITING, _in_transaction, pool
+from tests.store.test_races import WAITING, _in_transaction, _until_somebody_waits, pool
 
 __all__ = ["pool"]
 
@@ -226,3 +226,20 @@ def test_a_campaign_is_paused_while_all_of_its_lanes_are_woken(
     others[0].result()
     with scene.store.read() as tx:
         assert tx.runs.get(run_id).state is RunState.PAUSED
+
+
+def test_a_judgement_of_its_own_lets_a_group_finish_that_takes_more_lanes(
+    postgres_scene: Scene, pool: ThreadPoolExecutor, strict: pytest.MonkeyPatch
+) -> None:
+    """What a process writes together holds its own lanes, and a receipt in it those of a pool."""
+    scene = postgres_scene
+    ann, ben = members(scene)
+    with scene.store.write() as tx:
+        tx.path.apply([unit(ben.lane)])
+        judging = pool.submit(_in_transaction, scene, lambda other: judged(other, ann))
+        _until_somebody_waits(scene, judging)
+        told(tx, ben)
+    judging.result()
+    with scene.store.read() as tx:
+        states = {tx.accounts.get(one.id).state for one in (ann, ben)}
+    assert states == {AccountState.PAUSED}
