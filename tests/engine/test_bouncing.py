@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from paceline.core.states import AccountState, DeliveryState
 from paceline.engine import bouncing, lane_writes
 from paceline.engine.ports import Receipt, Tx
 from tests.engine.fenced import groups_at_the_fence
-from tests.engine.scenes import finish, say, until
+from tests.engine.scenes import finish, in_state, say, until
 from tests.engine.test_lookahead import Server, answering
 from tests.engine.test_returns import PEOPLE, returned, take
 from tests.engine.world import Process, World
 from tests.engine.worlds import Worlds
+from tests.store.scene import settlement
 
 SLOW = {"bounce_pause": "5%", "spacing": "10s"}
 FIRST = [1, 2, 3]
@@ -207,6 +209,38 @@ def test_a_doubt_that_ends_well_while_the_next_is_out_hides_nothing(world: World
         await until(world, lambda: is_paused(world), within_us=10 * MINUTE)
         assert len(world.calls()) <= 22
         await process.stop()
+
+    world.play(script)
+
+
+def test_of_the_answers_that_come_late_only_those_that_were_accepted_have_arrived(
+    world: World,
+) -> None:
+    """Somebody has let the account go on at the 20th. That two more are answered, of which one was
+    refused, makes 21, and no 20th once more."""
+
+    async def script(world: World) -> None:
+        world.account(policy=SLOW, bounce_at=FIRST, reject_at=[22])
+        world.campaign(60)
+        process = world.process()
+        await until(world, lambda: is_paused(world))
+        say(world, "resume account")
+        await until(world, lambda: world.counts().get("failed") == 1)
+        await process.stop()
+        assert world.counts()["sent"] == 18
+        (refused,) = in_state(world, DeliveryState.FAILED)
+        arrived = max(in_state(world, DeliveryState.SENT), key=lambda one: one.sent_at or 0)
+        no = Outcome(OutcomeKind.REJECTED, reason="refused")
+        late = [
+            settlement(arrived.id, arrived.run_id),
+            settlement(refused.id, refused.run_id, DeliveryState.FAILED, no, parts_done=0),
+        ]
+        tell = partial(lane_writes.tell_owner, late=late, now=world.clock.now())
+        world.write(lambda tx: tell(tx, world.account_now().id))
+        assert not is_paused(world)
+        accepted_both = [late[0], late[0]]
+        world.write(lambda tx: tell(tx, world.account_now().id, late=accepted_both))
+        assert is_paused(world), "as it would be, had both arrived"
 
     world.play(script)
 
