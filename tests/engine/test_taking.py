@@ -18,10 +18,11 @@ from paceline.core.usage import Usage
 from paceline.engine import lane as lanes
 from paceline.engine import taking
 from paceline.engine.journal import GroupJournal
-from paceline.engine.leases import ProcessLease
+from paceline.engine.leases import RENEW_EVERY_US, ProcessLease
 from paceline.engine.memory import take_snapshot
 from paceline.engine.ports import LaneUnit, Lease
 from tests.engine.doubles import Watcher
+from tests.engine.faults import TrippedStore
 from tests.engine.world import World
 from tests.engine.worlds import Worlds
 
@@ -96,6 +97,33 @@ def test_a_lane_that_is_due_again_is_taken_in_the_visit_that_shows_it(
         await process.stop()
         assert len(world.calls()) == 3
         assert len(tried) == 1, "only before anything was known"
+
+    worlds.fresh().play(script)
+
+
+def test_where_there_is_no_room_for_those_that_wait_nothing_is_written_to_look(
+    worlds: Worlds,
+) -> None:
+    async def script(world: World) -> None:
+        for name in ("ann", "bob"):
+            world.account(name, policy={"spacing": "1m"})
+            world.campaign(2, name=f"to-{name}", on=(name,))
+        store, looks = TrippedStore(world.store), [0]
+
+        def look() -> None:
+            looks[0] += 1
+
+        store.look = look
+        process = world.process(store=store, max_lanes=1)
+        await world.until(lambda: len(world.sends()) == 1)
+        await world.wait(2 * SECOND)
+        looked, written = looks[0], store.commits
+        await world.wait(40 * SECOND)
+        assert looks[0] - looked >= 40, "it goes on looking"
+        assert store.commits - written <= 40 * SECOND // RENEW_EVERY_US + 1, "but for its lease"
+        for name in ("ann", "bob"):
+            await world.until_finished(f"to-{name}", within_us=HOUR, every_us=SECOND)
+        await process.stop()
 
     worlds.fresh().play(script)
 

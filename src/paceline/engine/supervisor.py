@@ -141,9 +141,9 @@ class Supervisor(Station):
     # ------------------------------------------------------------------ finding work
 
     async def _find(self) -> Found:
-        """See what is due, and take it at once where something is expected to be."""
+        """See what is due, and take it at once where something is expected to be, and has room."""
         expects = self._wakes_us is not None and self._clock.monotonic_us() >= self._wakes_us
-        if not expects:
+        if not expects or self._room() <= 0:
             return await super()._find()
         found, taken = await self._taking.look_and_take(
             self._look, self._free_among, self._clock.now
@@ -160,7 +160,11 @@ class Supervisor(Station):
             for row in found.due
             if row.account_id not in self._running and row.owner != self._lease.process_id
         ]
-        return free[: max(0, self._options.max_lanes - len(self._running))]
+        return free[: max(0, self._room())]
+
+    def _room(self) -> int:
+        """How many lanes more may be run here."""
+        return self._options.max_lanes - len(self._running)
 
     async def _attend(self, due: list[LaneRow]) -> None:
         """Wake what runs here, and take the rest: many at once, for each commit takes its time."""
@@ -175,7 +179,7 @@ class Supervisor(Station):
                 free.append(row.account_id)
         await self._taking.let_go(ours, self._running)
         while free and not self._stop.is_set():
-            room = min(self._options.max_lanes - len(self._running), taking.TAKE_AT_ONCE)
+            room = min(self._room(), taking.TAKE_AT_ONCE)
             if room <= 0:
                 return
             for taken in await self._taking.take_up(free[:room], self._clock.now):
