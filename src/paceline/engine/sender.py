@@ -16,15 +16,16 @@ from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
 from paceline.core.durations import Chance
 from paceline.core.instants import Instant
-from paceline.core.outcome import Outcome, OutcomeKind
+from paceline.core.outcome import Outcome
 from paceline.core.recounting import uncounted
-from paceline.core.states import AccountState, DeliveryState
+from paceline.core.states import AccountState
 from paceline.core.usage import Usage
 from paceline.engine import lane_writes
 from paceline.engine.calls import Calls
 from paceline.engine.clock import ClockSteps
 from paceline.engine.context import LaneContext
 from paceline.engine.drivers import LazyDriver
+from paceline.engine.landings import Landings
 from paceline.engine.lane_names import acting_for, on_whose_behalf
 from paceline.engine.late import ASK_AGAIN_US, NOT_ENDED
 from paceline.engine.lookahead import Lookahead
@@ -32,7 +33,7 @@ from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
 from paceline.engine.ports import LaneUnit, Lease, Message
 from paceline.engine.preparing import Desk
-from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock
+from paceline.engine.settling import Flight
 
 log = structlog.get_logger("paceline.lane")
 
@@ -61,7 +62,6 @@ class Sender:
         self._tell_landed = landed
         self._desk = Desk(memory.account, driver, context, lease)
         self._flights: dict[int, Flight] = {}
-        self._landed: list[Landed] = []
         self._steps = ClockSteps(context.clock)
         self._times_set = self._times_known = 0
         """How often the clock was set, as far as that was followed; and when the step began."""
@@ -74,6 +74,9 @@ class Sender:
             driver,
             follow_the_clock=self.follow_the_clock,
             late_ended=self._late_ended,
+        )
+        self._landings = Landings(
+            memory, outbox, driver, self._flights, forget=self._desk.handles.forget, rng=rng
         )
         self._name = on_whose_behalf()
         self._calls: set[asyncio.Task[None]] = set()
@@ -103,7 +106,7 @@ class Sender:
     @property
     def under_way(self) -> bool:
         """Whether an answer is awaited, or has to be taken up."""
-        return bool(self._calls or self._landed or self._lookahead.is_out)
+        return bool(self._calls or self._landings.waiting or self._lookahead.is_out)
 
     @property
     def out_since_us(self) -> int | None:
@@ -141,7 +144,7 @@ class Sender:
             self._times_set += 1
             self._moved_us += by_us
             self._memory.usage = usages.moved_with_the_clock(self._memory.usage, by_us)
-            self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)
+            self._landings.clock_was_set(by_us)
             self._outbox.clock_was_set()
         return now, us
 
@@ -232,8 +235,7 @@ class Sender:
         self, flight: Flight, message: Message, usage: Usage, now: Instant, *, starts: bool
     ) -> bool:
         """Commit the intent, with whatever is unsettled; False if a guard refused it."""
-        landed = self._landed
-        if landed and any(outcome.kind is not OutcomeKind.ACCEPTED for _, outcome, _ in landed):
+        if self._landings.any_refused:
             # It came while this was prepared, and may ask for time: it is taken up first.
             self._outbox.stale = True
             return False
@@ -275,8 +277,9 @@ class Sender:
         flight.next_part_at = None
         flight.started_at = None
         alone = self._memory.policy.concurrency == 1
-        if alone and (self._landed or self._lookahead.is_out):
-            reason = await self._lookahead.turn(lambda: self._landed)
+        landings = self._landings
+        if alone and (landings.waiting or self._lookahead.is_out):
+            reason = await self._lookahead.turn(lambda: landings.waiting)
             if reason is not None:
                 self._land(flight, outcomes.withdrawn(reason))
                 return
@@ -312,35 +315,13 @@ class Sender:
     def _land(self, flight: Flight, outcome: Outcome) -> None:
         # By a clock that has not been followed yet it would be moved along with those of before.
         at, _ = self.follow_the_clock()
-        self._landed.append((flight, outcome, at))
+        self._landings.add(flight, outcome, at)
         self._lookahead.landed(flight, at)
         self._tell_landed()
 
     def take_up(self) -> None:
         """Settle what has landed since the last step."""
-        landed, self._landed = self._landed, []
-        for flight, outcome, at in landed:
-            self._settle(flight, outcome, at)
-
-    def _settle(self, flight: Flight, outcome: Outcome, at: Instant) -> None:
-        memory, settled = self._memory, self._settled(flight, outcome, at)
-        memory.usage = settled.usage
-        self._outbox.add(settled)
-        if outcome.handle_gone:
-            # Which of several files is gone is not said, so all of them are uploaded again.
-            files = flight.content.parts[flight.part].files
-            for media_id, handle in zip(files, flight.handles, strict=True):
-                self._desk.handles.forget(media_id, handle)
-        if settled.settlement.state is DeliveryState.SENDING:
-            flight.part += 1
-            flight.next_part_at = at + memory.policy.part_gap.draw(self._rng)
-            return
-        del self._flights[flight.delivery.id]
-        if settled.settlement.due_at is not None:
-            memory.agenda.expect(flight.delivery.run_id, settled.settlement.due_at)
-
-    def _settled(self, flight: Flight, outcome: Outcome, at: Instant) -> Settled:
-        return self._memory.settled(flight, outcome, self._driver.capabilities, at)
+        self._landings.take_up()
 
     async def _prepare(self, flight: Flight) -> Message | None:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""
@@ -372,7 +353,7 @@ class Sender:
         """A delivery that failed before its intent: moved on without a ledger row."""
         await self._outbox.flush(self.flying)
         memory, now = self._memory, self._clock.now()
-        settled = self._settled(flight, outcome, now)
+        settled = self._landings.settled(flight, outcome, now)
         memory.usage = uncounted(settled.usage, memory.usage)
         self._flights.pop(flight.delivery.id, None)
         unit = LaneUnit(self._lease, memory.revision, memory.checkpoint())
