@@ -2,7 +2,9 @@
 outbox.
 
 An answer is noted down whenever it comes. What follows from it is settled by the lane's own step,
-so that nothing changes under whoever decides what may go next.
+so that nothing changes under whoever decides what may go next. Only while that is decided, and the
+lane waits for the commit of an intent, a plain yes to the call before it is settled as it comes:
+the loop has nothing else to do then, and once the commit is there everybody waits for the next one.
 """
 
 from __future__ import annotations
@@ -13,10 +15,18 @@ from paceline.core.durations import Chance
 from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.states import DeliveryState
+from paceline.core.usage import Usage
 from paceline.engine.drivers import LazyDriver
 from paceline.engine.memory import LaneMemory
 from paceline.engine.outbox import Outbox
-from paceline.engine.settling import Flight, Landed, Settled, moved_with_the_clock
+from paceline.engine.settling import (
+    Flight,
+    Landed,
+    Settled,
+    is_plain_yes,
+    moved_with_the_clock,
+    used,
+)
 
 Forget = Callable[[str, str], None]
 """Told of a file and of its handle, which the provider no longer has."""
@@ -25,7 +35,17 @@ Forget = Callable[[str, str], None]
 class Landings:
     """Those of one lane."""
 
-    __slots__ = ("_driver", "_flights", "_forget", "_landed", "_memory", "_outbox", "_rng")
+    __slots__ = (
+        "_at_once",
+        "_driver",
+        "_flights",
+        "_forget",
+        "_landed",
+        "_memory",
+        "_outbox",
+        "_rng",
+        "_settled",
+    )
 
     def __init__(
         self,
@@ -45,6 +65,9 @@ class Landings:
         self._forget = forget
         self._rng = rng
         self._landed: list[Landed] = []
+        self._at_once = False
+        self._settled: list[tuple[Flight, Outcome]] = []
+        """What was settled at once since an intent was asked for."""
 
     @property
     def waiting(self) -> Sequence[Landed]:
@@ -57,8 +80,32 @@ class Landings:
         landed = self._landed
         return bool(landed) and any(one[1].kind is not OutcomeKind.ACCEPTED for one in landed)
 
-    def add(self, flight: Flight, outcome: Outcome, at: Instant) -> None:
-        self._landed.append((flight, outcome, at))
+    def add(self, flight: Flight, outcome: Outcome, at: Instant, *, looked_past: bool) -> None:
+        """``looked_past``: the lane was about to write the next intent before it had the answer."""
+        if looked_past and self._at_once and not self._landed and self._is_plain(flight, outcome):
+            self._settle(flight, outcome, at)
+            self._settled.append((flight, outcome))
+        else:
+            self._landed.append((flight, outcome, at))
+
+    def _is_plain(self, flight: Flight, outcome: Outcome) -> bool:
+        return flight.last_part and is_plain_yes(outcome, self._memory.usage, self._memory.policy)
+
+    def watch_usage(self) -> None:
+        """An intent is being committed, and what it takes may have to be given back. Until the step
+        goes on nothing but that is asked of the store: a delivery that has ended, and is not
+        written down yet, would be taken for one that is left over."""
+        self._at_once = True
+        self._settled.clear()
+
+    def step_goes_on(self) -> None:
+        self._at_once = False
+
+    def counted_since(self, usage: Usage) -> Usage:
+        """Usage from before the intent, with the answers counted that were settled since."""
+        for flight, outcome in self._settled:
+            usage = used(flight, outcome, usage, self._memory.policy)
+        return usage
 
     def clock_was_set(self, by_us: int) -> None:
         self._landed = moved_with_the_clock(self._flights.values(), self._landed, by_us)

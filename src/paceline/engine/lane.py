@@ -141,12 +141,13 @@ class Lane:
 
     async def _let_land(self) -> None:
         """What is with the provider lands and is told, though the lane is another's by now."""
-        while self._sender is not None and self._sender.under_way:
+        while self._sender is not None:
             self._signal.clear()
             self._sender.take_up()
             await self._outbox.report_late()
-            if self._sender.under_way:
-                await self._wait(None)
+            if not self._sender.under_way:
+                return
+            await self._wait(None)
 
     async def _begin(self) -> Sender:
         snapshot, self._given = self._given or await self._snapshot(), None

@@ -245,6 +245,7 @@ class Sender:
         before, self._memory.usage = self._memory.usage, usage
         moved_us = self._moved_us
         self._at_provider.watch_usage()
+        self._landings.watch_usage()
         flight.intent_at = now
         begins = partial(self._committing, flight, message)
         passed = False
@@ -253,11 +254,13 @@ class Sender:
             passed = await self._outbox.submit(intent, begins)
             self._context.lead.learn(self._clock.monotonic_us() - asked_us)
         finally:
+            self._landings.step_goes_on()
             if not passed:
                 # Somebody paused, stopped, suppressed or changed something, or the store is away.
                 # Nothing was sent, so nothing was spent; look again before deciding anything.
                 before = usages.moved_with_the_clock(before, self._moved_us - moved_us)
-                self._memory.usage = self._at_provider.counted_since(before)
+                begun = self._at_provider.counted_since(before)
+                self._memory.usage = self._landings.counted_since(begun)
                 self._outbox.stale = True
         if passed:
             self._context.observer.intended(self._memory.account.name, flight.delivery.id, now)
@@ -315,7 +318,7 @@ class Sender:
     def _land(self, flight: Flight, outcome: Outcome) -> None:
         # By a clock that has not been followed yet it would be moved along with those of before.
         at, _ = self.follow_the_clock()
-        self._landings.add(flight, outcome, at)
+        self._landings.add(flight, outcome, at, looked_past=self._lookahead.awaits(flight))
         self._lookahead.landed(flight, at)
         self._tell_landed()
 

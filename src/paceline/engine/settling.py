@@ -196,7 +196,7 @@ def settle(
     """Everything that follows from one answer to one part."""
     delivery = flight.delivery
     if is_plain_yes(outcome, usage, policy):
-        after = _used(flight, outcome, usage, policy)
+        after = used(flight, outcome, usage, policy)
         settlement = _settlement(flight, outcome, ACCEPTED, policy, capabilities, now)
         return Settled(settlement, after, NO_AFTERMATH)
     if outcome.reason:
@@ -226,7 +226,7 @@ def settle(
             most=flight.content.retries,
         )
         result = stepping_aside(result, outcome, usage.holds.times_throttled(delivery.id), now)
-    after = _used(flight, outcome, usage, policy)
+    after = used(flight, outcome, usage, policy)
     if after.holds is not NO_HOLDS or answer.kind is OutcomeKind.THROTTLED:
         after = after._replace(holds=noted(after.holds, delivery.id, answer, result, now))
     if old_handle:
@@ -270,7 +270,8 @@ def _counts_bounces(outcome: Outcome, after: Usage, policy: Policy) -> bool:
     return accepted and enough_to_judge(policy, after.day_sends - 1, after.day_sends)
 
 
-def _used(flight: Flight, outcome: Outcome, usage: Usage, policy: Policy) -> Usage:
+def used(flight: Flight, outcome: Outcome, usage: Usage, policy: Policy) -> Usage:
+    """Usage with an answer counted, whatever else follows from it."""
     run_id, limit = flight.delivery.run_id, window_size(policy)
     return usages.settle(usage, flight.ask, outcome, flight.intent_at, run_id, limit=limit)
 
