@@ -10,13 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from paceline.core.instants import Instant
-from paceline.core.model import Ask
+from paceline.core.model import Ask, Content
 from paceline.core.policy import Policy
 from paceline.core.slots import Rank
 from paceline.core.states import RunState
 from paceline.engine.pages import Page
 from paceline.engine.pooling import Claims
-from paceline.engine.ports import Journal, Run
+from paceline.engine.ports import Delivery, Journal, Run
 from paceline.engine.run_queue import RunQueue
 from paceline.engine.turns import is_served, rank_of
 
@@ -76,6 +76,14 @@ class Agenda:
         if len(awake) > 1:
             awake.sort(key=lambda queue: _rank(queue, now))
         return awake, wake_at
+
+    @property
+    def next_up(self) -> tuple[Delivery, Content] | None:
+        """What goes next, most likely: known where there is one run only."""
+        if len(self._queues) != 1:
+            return None
+        (queue,) = self._queues.values()
+        return queue.next_up
 
     def served(self, queue: RunQueue) -> None:
         self._turn += 1

@@ -8,6 +8,7 @@ paced as the send that it stands in for, or a list of bad names would be looked 
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -26,6 +27,21 @@ from paceline.engine.settling import Flight
 log = structlog.get_logger("paceline.lane")
 
 
+class _Foreseen(NamedTuple):
+    """A message that was made before it was asked for; none where that took more than rendering."""
+
+    delivery: Delivery
+    content: Content
+    part: int
+    key: str
+    message: Message | None
+
+    def is_of(self, flight: Flight) -> bool:
+        """Whether it still says what the flight says: anything that was read anew is another."""
+        same = self.delivery is flight.delivery and self.content is flight.content
+        return same and self.part == flight.part
+
+
 class Desk:
     """Where the messages of one account are made ready, for as long as its lane runs."""
 
@@ -36,14 +52,41 @@ class Desk:
         self._driver = driver
         self._context = context
         self._names: Names | None = None
+        self._foreseen: _Foreseen | None = None
         self.handles = Handles(
             account, driver, context.journal, context.clock, context.lease, lease
         )
 
+    def foresee(self, delivery: Delivery, content: Content) -> None:
+        """Make a message beforehand that most likely is asked for next: nobody waits for it now,
+        and everybody will."""
+        if delivery.parts_done < len(content.parts):
+            key = self._context.key(delivery.id, delivery.parts_done)
+            message = self._plain(delivery, content, delivery.parts_done, key)
+            self._foreseen = _Foreseen(delivery, content, delivery.parts_done, key, message)
+
+    def key_of(self, flight: Flight) -> str:
+        """What the provider is told to call the flight's part."""
+        foreseen = self._foreseen
+        if foreseen is not None and foreseen.is_of(flight):
+            return foreseen.key
+        return self._context.key(flight.delivery.id, flight.part)
+
     def at_once(self, flight: Flight, key: str) -> Message | None:
         """The same as ``prepare`` where nobody has to be asked for anything, as is usual, and
         nothing is wrong; None where that is not so."""
-        delivery, part = flight.delivery, flight.content.parts[flight.part]
+        foreseen, self._foreseen = self._foreseen, None
+        message = (
+            foreseen.message
+            if foreseen is not None and foreseen.is_of(flight)
+            else self._plain(flight.delivery, flight.content, flight.part, key)
+        )
+        if message is not None:
+            flight.handles = ()
+        return message
+
+    def _plain(self, delivery: Delivery, content: Content, number: int, key: str) -> Message | None:
+        part = content.parts[number]
         able = self._driver.capabilities
         if part.media is not None or part.attachments or able.resolves:
             return None
@@ -52,19 +95,18 @@ class Desk:
         names = self._names
         if able.returns and names is None:
             return None
-        link = self._link(flight)
+        link = self._link(delivery)
         try:
             rendered = render_part(part, delivery.target, delivery.fields, link)
         except InputError:
             return None
-        flight.handles = ()
         return Message(
             key,
             delivery.target,
             delivery.action,
             rendered,
             unsubscribe=link if able.unsubscribes else "",
-            signed_name=names.of(delivery.id, flight.part) if able.returns and names else "",
+            signed_name=names.of(delivery.id, number) if able.returns and names else "",
         )
 
     async def prepare(self, flight: Flight, key: str, timeout_us: int) -> Message | Outcome:
@@ -72,7 +114,7 @@ class Desk:
         now. Whom it is for may turn out to be ``flight.unreachable``."""
         delivery, part = flight.delivery, flight.content.parts[flight.part]
         try:
-            rendered = render_part(part, delivery.target, delivery.fields, self._link(flight))
+            rendered = render_part(part, delivery.target, delivery.fields, self._link(delivery))
         except InputError as error:
             return Outcome(OutcomeKind.REJECTED, str(error))
         message = Message(key, delivery.target, delivery.action, rendered)
@@ -85,7 +127,7 @@ class Desk:
             message = _with_files(message, flight.handles)
         able = self._driver.capabilities
         if able.unsubscribes:
-            message = message._replace(unsubscribe=self._link(flight))
+            message = message._replace(unsubscribe=self._link(delivery))
         if able.returns:
             names = await self._names_here()
             message = message._replace(signed_name=names.of(delivery.id, flight.part))
@@ -97,10 +139,10 @@ class Desk:
             return await self._addressed(flight, message, timeout_us)
         return message
 
-    def _link(self, flight: Flight) -> str:
+    def _link(self, delivery: Delivery) -> str:
         """Where the recipient can unsubscribe. Whoever is answered is on no list."""
-        links, delivery = self._context.links, flight.delivery
-        if links is None or flight.ask.reply:
+        links = self._context.links
+        if links is None or delivery.reply:
             return ""
         return links.of(delivery.id)
 

@@ -108,6 +108,15 @@ class RunQueue:
         """The oldest due delivery that was read; ``None`` if none was due then."""
         return self._page[-1] if self._page else None
 
+    @property
+    def next_up(self) -> tuple[Delivery, Content] | None:
+        """The same with what it says, where that is known without a look."""
+        delivery = self.first
+        if delivery is None or delivery.content is not None:
+            return None
+        content = self._contents.get(delivery.step)
+        return None if content is None else (delivery, content)
+
     def pop(self) -> None:
         self._page.pop()
         self._usual_of = None

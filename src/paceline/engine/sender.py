@@ -271,8 +271,14 @@ class Sender:
         self._context.lease.note_term(flight)
         if self._driver.is_forehanded:
             # Not before the database is at work: it does not wait for us then, but we for it.
-            make_ready = self._driver.make_ready
-            asyncio.get_running_loop().call_soon(acting_for, self._name, make_ready, message)
+            asyncio.get_running_loop().call_soon(acting_for, self._name, self._ready, message)
+
+    def _ready(self, message: Message) -> None:
+        """What can be done for this call before it is made, and for the next."""
+        self._driver.make_ready(message)
+        following = self._memory.agenda.next_up
+        if following is not None:
+            self._desk.foresee(*following)
 
     async def _launch(self, flight: Flight, message: Message) -> None:
         """The last look before the effect, then the call itself."""
@@ -328,7 +334,7 @@ class Sender:
 
     async def _prepare(self, flight: Flight) -> Message | None:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""
-        key = self._context.key(flight.delivery.id, flight.part)
+        key = self._desk.key_of(flight)
         if self._context.late.lives(key):
             await self._step_aside(flight)
             return None
