@@ -39,6 +39,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _dump = json.JSONEncoder(separators=(",", ":")).encode
 _dump_sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 _CONTROL_ESCAPES = (r"\n", r"\r", r"\t", r"\u", r"\b", r"\f")
+_NULL = ["null"]
 _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -268,6 +269,8 @@ def array(values: Sequence[int | str | None]) -> str:
             return f"{{{inner}}}"
     elif isinstance(values[0], str) and (quoted := _quoted(values)) is not None:
         return f'{{"{quoted}"}}'
+    elif values[0] is None and values.count(None) == len(values):
+        return f"{{{','.join(_NULL * len(values))}}}"
     if len(set(values)) == 1:
         inner = ",".join([_encode(values[0])] * len(values))
     else:

@@ -37,6 +37,7 @@ from paceline.store.path import (
 from paceline.store.path_trusting import Believed
 from paceline.store.rows import is_suppressed
 
+_READY, _SENDING = READY.value, SENDING.value
 _NOT_STARTING = ", ".join(f"'{state}'" for state in MUST_NOT_START)
 _FROM_SENDING = ", ".join(
     f"'{state}'"
@@ -149,7 +150,7 @@ def _settled(done: Settlement) -> tuple[Any, ...]:
     return (
         "outcome",
         done.attempt,
-        SENDING.value,
+        _SENDING,
         done.state._value_,
         done.due_at,
         done.parts_done,
@@ -165,7 +166,7 @@ def _intended(lease: Lease, intent: Intent) -> tuple[Any, ...]:
     account_id, generation = lease.account_id, lease.generation
     entry = (delivery_id, part, attempt, account_id, run_id, action, at, at, None, 1)
     unanswered = (None, "", "", None, None, "intent")
-    becomes = (attempt - 1, READY.value, SENDING.value, None, part, None, None)
+    becomes = (attempt - 1, _READY, _SENDING, None, part, None, None)
     return (*entry, policy_id, generation, *unanswered, *becomes)
 
 
