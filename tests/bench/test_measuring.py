@@ -48,9 +48,11 @@ def test_the_engine_and_the_bare_loop_send_everything(here: Places) -> None:
 def test_letters_reach_the_sink_each_once(here: Places) -> None:
     options = smtp.SmtpOptions(repetitions=1, accounts=3, count=120, kinds=("sqlite",))
     made = json.loads(smtp.run(here, options, quiet).to_json())
-    assert [row["name"] for row in made["rows"]] == ["bare aiosmtplib", "paceline sqlite"]
+    rows = ["bare aiosmtplib", "tuned aiosmtplib", "paceline sqlite"]
+    assert [row["name"] for row in made["rows"]] == rows
     assert all(row["per_second"] > 0 and row["letters"] == 120 for row in made["rows"])
-    assert set(made["ratios"]) == {"paceline sqlite / bare aiosmtplib"}
+    assert set(made["ratios"]) == {f"paceline sqlite / {peer}" for peer in rows[:2]}
+    assert list(made["bars"]) == ["paceline sqlite / bare aiosmtplib"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
