@@ -25,6 +25,6 @@ def the_call_before_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 RUSH_TWINS = (
-    Twin(the_answer_before_is_not_heard, "never impatient", RUSHING, 2),
+    Twin(the_answer_before_is_not_heard, "never impatient", RUSHING, 6),
     Twin(the_call_before_is_not_waited_for, "never too close", RUSHING, 2),
 )
