@@ -140,14 +140,21 @@ class Lane:
                 self._sender.drop()
 
     async def _let_land(self) -> None:
-        """What is with the provider lands and is told, though the lane is another's by now."""
+        """What is with the provider lands and is told, though the lane is another's by now, and
+        however long the store is away."""
         while self._sender is not None:
             self._signal.clear()
             self._sender.take_up()
-            await self._outbox.report_late()
-            if not self._sender.under_way:
+            wake_at: Instant | None = None
+            try:
+                await self._outbox.report_late()
+            except StoreUnavailable as error:
+                if self._stopping:
+                    raise
+                wake_at = self._after_failure(error)
+            if wake_at is None and not self._sender.under_way:
                 return
-            await self._wait(None)
+            await self._wait(wake_at)
 
     async def _begin(self) -> Sender:
         snapshot, self._given = self._given or await self._snapshot(), None

@@ -43,6 +43,8 @@ class Outbox:
         self._waiting: list[Settled] = []
         self._grave = False
         """Whether anything that waits has an aftermath."""
+        self._late: list[Settlement] = []
+        """What was written after the lane was lost, and its owner has not heard of yet."""
         self._tally: dict[DeliveryState, int] = {}
         self._tallied = 0
         self._doubtful = False
@@ -154,8 +156,8 @@ class Outbox:
             self._report(entry)
         if not result.held:
             answers = zip(unit.settlements, result.settled, strict=True)
-            late = [one for one, moved in answers if lane_writes.is_news(one, moved=moved)]
-            await self._tell_owner(late)
+            self._late += [one for one, moved in answers if lane_writes.is_news(one, moved=moved)]
+            await self._tell_owner()
             raise LeaseLost("another process owns this lane now")
 
     async def _submit_alone(self, unit: LaneUnit, batch: list[Settled]) -> LaneResult:
@@ -189,18 +191,20 @@ class Outbox:
         )
         self.stale = True
 
-    async def _tell_owner(self, late: list[Settlement]) -> None:
-        if late:
-            account_id, now = self._lease.account_id, self._context.clock.now()
+    async def _tell_owner(self) -> None:
+        if self._late:
+            account_id, now, late = self._lease.account_id, self._context.clock.now(), self._late
             await self._context.journal.write(
                 lambda tx: lane_writes.tell_owner(tx, account_id, late, now), alone=True
             )
+            self._late = []
 
     async def report_late(self) -> None:
         """Write what waits after the lane was lost: an outcome is true whoever reports it."""
-        if self._waiting:
-            with suppress(LeaseLost):
+        with suppress(LeaseLost):
+            if self._waiting:
                 await self.submit(None)
+        await self._tell_owner()
 
     def summarise(self) -> None:
         """One line for the whole batch that was settled since the last one."""
