@@ -6,10 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND
+import pytest
+
+from paceline.core.errors import StoreUnavailable
+from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant
+from paceline.engine import lane_writes
 from paceline.engine.commands import campaigns
 from paceline.engine.lane import Lane
-from paceline.engine.ports import Lease, Tx
+from paceline.engine.ports import Lease, Settlement, Tx
+from tests.engine.faults import TrippedStore
 from tests.engine.scenes import intents, outcomes
 from tests.engine.test_lookahead import NO, YES, Server, answering, play
 from tests.engine.world import Process, World
@@ -18,7 +23,8 @@ from tests.engine.worlds import Worlds
 T = TypeVar("T")
 
 MS = MILLISECOND
-COMMIT_US = 40 * MS
+COMMIT_MS = 40
+COMMIT_US = COMMIT_MS * MS
 """Between what an answer takes and what is worth being looked past."""
 
 
@@ -37,26 +43,31 @@ class SlowDisk:
         return
 
 
+Act = Callable[[World, Process, TrippedStore], Any]
+
+
 def amid(
-    worlds: Worlds, *first: tuple[int, Any], act: Callable[[World, Process, Server], Any]
+    worlds: Worlds, *first: tuple[int, Any], act: Act, wait_us: int = 10 * SECOND, **policy: Any
 ) -> World:
     """A lane that writes the intent of a fifth letter when the fourth is called for, and is
     answered long before that is committed; ``act`` sees the beginning of it."""
 
     async def script(world: World) -> None:
-        world.account(policy={"timeout": "10s"}, finds=False)
+        world.account(policy={"timeout": "10s", **policy}, finds=False)
         world.campaign(6)
         server = Server(world, answering(*first, then=(5 * MS, YES)))
-        process = world.process(providers=server.registry(), runner=SlowDisk(world))
+        store = TrippedStore(world.store)
+        process = world.process(providers=server.registry(), runner=SlowDisk(world), store=store)
 
         def at_call(number: int) -> None:
             if number == 4:
-                act(world, process, server)
+                act(world, process, store)
 
         server.at_call = at_call
         await world.until(lambda: len(server.calls) == 4, within_us=MINUTE, every_us=MS)
-        await world.wait(10 * SECOND)
+        await world.wait(wait_us)
         await process.kill()
+        assert len(set(server.whom())) == len(server.whom()), "nobody twice"
 
     world = worlds.fresh()
     world.check = lambda: None  # type: ignore[method-assign]  # the sandbox has seen none of it
@@ -78,7 +89,7 @@ def test_a_yes_is_settled_while_the_next_intent_is_committed(worlds: Worlds) -> 
     """And is written down with the one after that: what is on its way now has been told."""
     found: list[tuple[list[str], int]] = []
 
-    def act(world: World, process: Process, server: Server) -> None:
+    def act(world: World, process: Process, store: TrippedStore) -> None:
         def look() -> None:
             found.append((in_the_outbox(world, process), len(intents(world))))
 
@@ -92,7 +103,7 @@ def test_a_yes_is_settled_while_the_next_intent_is_committed(worlds: Worlds) -> 
 def test_anything_else_waits_for_the_lane(worlds: Worlds) -> None:
     found: list[list[str]] = []
 
-    def act(world: World, process: Process, server: Server) -> None:
+    def act(world: World, process: Process, store: TrippedStore) -> None:
         world.clock.timer(COMMIT_US // 2, lambda: found.append(in_the_outbox(world, process)))
 
     yes, no = (5 * MS, YES), (5 * MS, NO)
@@ -109,7 +120,7 @@ def test_a_yes_counts_though_the_intent_beside_it_was_refused(worlds: Worlds) ->
         ((_, window),) = lane._memory.usage.health.items()
         found.append(window.size)
 
-    def act(world: World, process: Process, server: Server) -> None:
+    def act(world: World, process: Process, store: TrippedStore) -> None:
         world.write(lambda tx: campaigns.pause(tx, "spring", world.clock.now()))
         world.clock.timer(COMMIT_US + MS, partial(look, lane_of(process)))
 
@@ -126,13 +137,40 @@ def test_a_yes_is_told_though_the_lane_was_lost_meanwhile(worlds: Worlds) -> Non
         other = tx.processes.join("other", HOUR)
         assert tx.lanes.take(lease.account_id, other.id) is not None
 
-    def act(world: World, process: Process, server: Server) -> None:
+    def act(world: World, process: Process, store: TrippedStore) -> None:
         world.write(lambda tx: take_over(tx, lane_of(process)._lease))
 
     world = amid(worlds, act=act)
     assert len(intents(world)) == 4, "the fifth was refused"
     assert len(outcomes(world)) == 4
     assert world.counts() == {"sent": 4, "ready": 2}
+
+
+@pytest.mark.parametrize("policy", [{}, {"on_unknown": "resend"}], ids=["hold", "resend"])
+@pytest.mark.parametrize("away_ms", [COMMIT_MS - 10, COMMIT_MS + 20], ids=["at once", "later"])
+def test_a_yes_is_told_though_the_store_is_away_when_the_lane_is_lost(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch, away_ms: int, policy: dict[str, Any]
+) -> None:
+    """Away either when the owner is to be told of what was on its way with the intent, or when that
+    is done and the last answer is written down. Nobody else knows either of them."""
+    told, tell = set[str](), lane_writes.tell_owner
+
+    def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
+        tell(tx, account_id, late, now)
+        told.update(tx.deliveries.get(one.delivery_id).target for one in late)
+
+    def act(world: World, process: Process, store: TrippedStore) -> None:
+        def away(commit: int, moment: str) -> None:
+            raise StoreUnavailable("away")
+
+        world.write(lambda tx: tx.lanes.release(lane_of(process)._lease))
+        world.clock.timer(away_ms * MS, lambda: setattr(store, "trip", away))
+        world.clock.timer(SECOND, lambda: setattr(store, "trip", lambda *_: None))
+
+    monkeypatch.setattr(lane_writes, "tell_owner", tell_owner)
+    world = amid(worlds, act=act, wait_us=10 * MINUTE, **policy)
+    assert told == {"spring-0002", "spring-0003"}
+    assert world.counts() == {"sent": 6}
 
 
 def test_the_last_of_a_campaign_ends_it_all_the_same(worlds: Worlds) -> None:

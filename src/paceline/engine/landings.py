@@ -2,9 +2,9 @@
 outbox.
 
 An answer is noted down whenever it comes. What follows from it is settled by the lane's own step,
-so that nothing changes under whoever decides what may go next. Only while that is decided, and the
-lane waits for the commit of an intent, a plain yes to the call before it is settled as it comes:
-the loop has nothing else to do then, and once the commit is there everybody waits for the next one.
+so that nothing changes under whoever decides what may go next. Only while that is decided already,
+and the lane waits for the commit of an intent, a plain yes is settled as it comes: once the commit
+is there every lane wants the next one, and on PostgreSQL the database waits for that.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Landings:
         self._landed: list[Landed] = []
         self._at_once = False
         self._settled: list[tuple[Flight, Outcome]] = []
-        """What was settled at once since an intent was asked for."""
+        """What was settled at once since the last intent was asked for."""
 
     @property
     def waiting(self) -> Sequence[Landed]:
@@ -80,29 +80,28 @@ class Landings:
         landed = self._landed
         return bool(landed) and any(one[1].kind is not OutcomeKind.ACCEPTED for one in landed)
 
-    def add(self, flight: Flight, outcome: Outcome, at: Instant, *, looked_past: bool) -> None:
-        """``looked_past``: the lane was about to write the next intent before it had the answer."""
-        if looked_past and self._at_once and not self._landed and self._is_plain(flight, outcome):
+    def add(self, flight: Flight, outcome: Outcome, at: Instant) -> None:
+        """An answer that has come. None is settled before those that came before it."""
+        memory, first = self._memory, self._at_once and not self._landed
+        if first and is_plain_yes(outcome, memory.usage, memory.policy):
             self._settle(flight, outcome, at)
             self._settled.append((flight, outcome))
         else:
             self._landed.append((flight, outcome, at))
 
-    def _is_plain(self, flight: Flight, outcome: Outcome) -> bool:
-        return flight.last_part and is_plain_yes(outcome, self._memory.usage, self._memory.policy)
-
-    def watch_usage(self) -> None:
-        """An intent is being committed, and what it takes may have to be given back. Until the step
-        goes on nothing but that is asked of the store: a delivery that has ended, and is not
-        written down yet, would be taken for one that is left over."""
+    def settle_at_once(self) -> None:
+        """An intent is about to be committed. Until the step goes on nothing but that is asked of
+        the store: a delivery that has ended, and is not written down yet, would be taken for one
+        that is left over."""
         self._at_once = True
         self._settled.clear()
 
-    def step_goes_on(self) -> None:
+    def settle_in_step(self) -> None:
+        """The step goes on."""
         self._at_once = False
 
     def counted_since(self, usage: Usage) -> Usage:
-        """Usage from before the intent, with the answers counted that were settled since."""
+        """Usage from before the last intent, with the answers counted that were settled since."""
         for flight, outcome in self._settled:
             usage = used(flight, outcome, usage, self._memory.policy)
         return usage

@@ -169,10 +169,6 @@ class Lookahead:
         if not isinstance(error, Exception):
             raise error
 
-    def awaits(self, flight: Flight) -> bool:
-        """Whether it is its call that is out."""
-        return flight is self._out
-
     def landed(self, flight: Flight, at: Instant) -> None:
         """Its call has come to its end, whichever way it was made."""
         started_at = flight.started_at

@@ -28,18 +28,17 @@ log = structlog.get_logger("paceline.lane")
 
 
 class _Foreseen(NamedTuple):
-    """A message that was made before it was asked for; none where that took more than rendering."""
+    """A message that was made before it was asked for: the first that is still to be sent of its
+    delivery."""
 
     delivery: Delivery
     content: Content
-    part: int
-    key: str
-    message: Message | None
+    message: Message
 
     def is_of(self, flight: Flight) -> bool:
-        """Whether it still says what the flight says: anything that was read anew is another."""
+        """Whether it says what the flight says: whatever was read anew since is another."""
         same = self.delivery is flight.delivery and self.content is flight.content
-        return same and self.part == flight.part
+        return same and flight.part == self.delivery.parts_done
 
 
 class Desk:
@@ -59,28 +58,33 @@ class Desk:
 
     def foresee(self, delivery: Delivery, content: Content) -> None:
         """Make a message beforehand that most likely is asked for next: nobody waits for it now,
-        and everybody will."""
-        if delivery.parts_done < len(content.parts):
-            key = self._context.key(delivery.id, delivery.parts_done)
-            message = self._plain(delivery, content, delivery.parts_done, key)
-            self._foreseen = _Foreseen(delivery, content, delivery.parts_done, key, message)
+        and everybody will. Only where rendering is all that it takes."""
+        if self._foreseen is not None and self._foreseen.delivery is delivery:
+            return
+        number = delivery.parts_done
+        key = self._context.key(delivery.id, number)
+        try:
+            message = self._plain(delivery, content, number, key)
+        except Exception as error:
+            # It will be so again when its turn comes, and be told then.
+            log.debug("not foreseen", account=self._account.name, key=key, error=repr(error))
+            return
+        if message is not None:
+            self._foreseen = _Foreseen(delivery, content, message)
 
-    def key_of(self, flight: Flight) -> str:
-        """What the provider is told to call the flight's part."""
+    def foreseen(self, flight: Flight) -> Message | None:
+        """The flight's message, if that was made beforehand."""
         foreseen = self._foreseen
-        if foreseen is not None and foreseen.is_of(flight):
-            return foreseen.key
-        return self._context.key(flight.delivery.id, flight.part)
+        if foreseen is None or not foreseen.is_of(flight):
+            return None
+        self._foreseen = None
+        flight.handles = ()
+        return foreseen.message
 
     def at_once(self, flight: Flight, key: str) -> Message | None:
         """The same as ``prepare`` where nobody has to be asked for anything, as is usual, and
         nothing is wrong; None where that is not so."""
-        foreseen, self._foreseen = self._foreseen, None
-        message = (
-            foreseen.message
-            if foreseen is not None and foreseen.is_of(flight)
-            else self._plain(flight.delivery, flight.content, flight.part, key)
-        )
+        message = self._plain(flight.delivery, flight.content, flight.part, key)
         if message is not None:
             flight.handles = ()
         return message

@@ -1,7 +1,7 @@
 """Sending: from a delivery that may go to an outcome that has landed.
 
 Prepares a part, has its intent committed, and has the provider called (``calls.py``). Calls may run
-beside each other; what they answer is taken up by the lane's own step alone.
+beside each other; what they come to is kept in ``landings.py``.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Sender:
         before, self._memory.usage = self._memory.usage, usage
         moved_us = self._moved_us
         self._at_provider.watch_usage()
-        self._landings.watch_usage()
+        self._landings.settle_at_once()
         flight.intent_at = now
         begins = partial(self._committing, flight, message)
         passed = False
@@ -254,7 +254,7 @@ class Sender:
             passed = await self._outbox.submit(intent, begins)
             self._context.lead.learn(self._clock.monotonic_us() - asked_us)
         finally:
-            self._landings.step_goes_on()
+            self._landings.settle_in_step()
             if not passed:
                 # Somebody paused, stopped, suppressed or changed something, or the store is away.
                 # Nothing was sent, so nothing was spent; look again before deciding anything.
@@ -274,8 +274,11 @@ class Sender:
             asyncio.get_running_loop().call_soon(acting_for, self._name, self._ready, message)
 
     def _ready(self, message: Message) -> None:
-        """What can be done for this call before it is made, and for the next."""
+        """What can be done for this call before it is made; and for the next, where that follows
+        at once."""
         self._driver.make_ready(message)
+        if self._memory.policy.paced:
+            return
         following = self._memory.agenda.next_up
         if following is not None:
             self._desk.foresee(*following)
@@ -324,7 +327,7 @@ class Sender:
     def _land(self, flight: Flight, outcome: Outcome) -> None:
         # By a clock that has not been followed yet it would be moved along with those of before.
         at, _ = self.follow_the_clock()
-        self._landings.add(flight, outcome, at, looked_past=self._lookahead.awaits(flight))
+        self._landings.add(flight, outcome, at)
         self._lookahead.landed(flight, at)
         self._tell_landed()
 
@@ -334,13 +337,14 @@ class Sender:
 
     async def _prepare(self, flight: Flight) -> Message | None:
         """The rendered part with its media uploaded; None if the delivery cannot go now."""
-        key = self._desk.key_of(flight)
+        desk, foreseen = self._desk, self._desk.foreseen(flight)
+        key = foreseen.key if foreseen else self._context.key(flight.delivery.id, flight.part)
         if self._context.late.lives(key):
             await self._step_aside(flight)
             return None
-        answer = self._desk.at_once(flight, key) or await self._desk.prepare(
-            flight, key, self._memory.policy.timeout_us
-        )
+        answer: Message | Outcome | None = foreseen or desk.at_once(flight, key)
+        if answer is None:
+            answer = await desk.prepare(flight, key, self._memory.policy.timeout_us)
         if isinstance(answer, Outcome):
             await self._abandon(flight, answer)
             return None
