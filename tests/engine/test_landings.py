@@ -10,10 +10,12 @@ import pytest
 
 from paceline.core.errors import StoreUnavailable
 from paceline.core.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant
+from paceline.core.outcome import Outcome
 from paceline.engine import lane_writes
 from paceline.engine.commands import campaigns
 from paceline.engine.lane import Lane
-from paceline.engine.ports import Lease, Settlement, Tx
+from paceline.engine.ports import Lease, Message, Settlement, Tx
+from tests.engine.doubles import Double
 from tests.engine.faults import TrippedStore
 from tests.engine.scenes import intents, outcomes
 from tests.engine.test_lookahead import NO, YES, Server, answering, play
@@ -112,6 +114,33 @@ def test_anything_else_waits_for_the_lane(worlds: Worlds) -> None:
     assert world.counts() == {"sent": 5, "failed": 1}
 
 
+def test_a_yes_is_not_settled_before_a_no_that_came_before_it(worlds: Worlds) -> None:
+    """Three at a time: the second and the third are answered while the fourth is committed."""
+    found: list[list[str]] = []
+
+    async def script(world: World) -> None:
+        async def send(real: Any, message: Message) -> Outcome:
+            number = int(message.target[-1])
+            await world.clock.sleep_until(began_at + (600 + 5 * number) * MS)
+            if number == 2:
+                world.clock.timer(5 * MS, lambda: found.append(in_the_outbox(world, process)))
+            return NO if number == 1 else YES
+
+        world.account(policy={"timeout": "10s", "concurrency": 3}, finds=False)
+        world.campaign(6)
+        began_at = world.clock.now()
+        provider = Double(world.providers.get("sandbox"), send=send)
+        process = world.process(providers=provider.registry(), runner=SlowDisk(world))
+        await world.until_finished(within_us=HOUR, every_us=SECOND)
+        await process.stop()
+
+    world = worlds.fresh()
+    world.check = lambda: None  # type: ignore[method-assign]  # the sandbox has seen none of it
+    world.play(script)
+    assert found == [["spring-0000"]]
+    assert world.counts_at_end == {"sent": 5, "failed": 1}
+
+
 def test_a_yes_counts_though_the_intent_beside_it_was_refused(worlds: Worlds) -> None:
     """Usage is put back to before that intent, but not to before the answer."""
     found: list[int] = []
@@ -147,25 +176,29 @@ def test_a_yes_is_told_though_the_lane_was_lost_meanwhile(worlds: Worlds) -> Non
 
 
 @pytest.mark.parametrize("policy", [{}, {"on_unknown": "resend"}], ids=["hold", "resend"])
-@pytest.mark.parametrize("away_ms", [COMMIT_MS - 10, COMMIT_MS + 20], ids=["at once", "later"])
+@pytest.mark.parametrize("away_ms", [COMMIT_MS - 10, COMMIT_MS + 20, 2 * COMMIT_MS + 20], ids=str)
 def test_a_yes_is_told_though_the_store_is_away_when_the_lane_is_lost(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch, away_ms: int, policy: dict[str, Any]
 ) -> None:
-    """Away either when the owner is to be told of what was on its way with the intent, or when that
-    is done and the last answer is written down. Nobody else knows either of them."""
-    told, tell = set[str](), lane_writes.tell_owner
+    """Away when the owner is to be told of what was on its way with the intent; when that is done
+    and the last answer is written down; or when the owner is to be told of that. Nobody else knows
+    any of it."""
+    told, tell, away = set[str](), lane_writes.tell_owner, set[bool]()
 
     def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
         tell(tx, account_id, late, now)
-        told.update(tx.deliveries.get(one.delivery_id).target for one in late)
+        if not away:  # or it is not committed
+            told.update(tx.deliveries.get(one.delivery_id).target for one in late)
 
     def act(world: World, process: Process, store: TrippedStore) -> None:
-        def away(commit: int, moment: str) -> None:
-            raise StoreUnavailable("away")
+        def trip(commit: int, moment: str) -> None:
+            if away:
+                raise StoreUnavailable("away")
 
+        store.trip = trip
         world.write(lambda tx: tx.lanes.release(lane_of(process)._lease))
-        world.clock.timer(away_ms * MS, lambda: setattr(store, "trip", away))
-        world.clock.timer(SECOND, lambda: setattr(store, "trip", lambda *_: None))
+        world.clock.timer(away_ms * MS, lambda: away.add(True))
+        world.clock.timer(SECOND, away.clear)
 
     monkeypatch.setattr(lane_writes, "tell_owner", tell_owner)
     world = amid(worlds, act=act, wait_us=10 * MINUTE, **policy)
