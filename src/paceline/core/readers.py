@@ -7,11 +7,11 @@ of them is said where the keys are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from paceline.core.durations import parse_duration
 from paceline.core.errors import InputError
 from paceline.core.grammar import Frequency
+from paceline.core.links import base_of
 from paceline.core.sizes import MB, parse_size, print_size
 from paceline.core.tables import text_of, whole_of
 
@@ -35,19 +35,8 @@ def port(value: object) -> int:
 
 
 def url(value: object) -> str:
-    written = text(value)
-    hint = "Write it like https://paceline.example.com"
-    wrong = InputError(f"{written!r} is not an http or https address", hint=hint)
-    try:
-        parts = urlsplit(written)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise wrong from None
-    if parts.scheme not in ("http", "https") or not host or any(map(str.isspace, written)):
-        raise wrong
-    if parts.query or parts.fragment:
-        raise InputError(f"{written!r} has more than a path", hint=hint)
-    return written.rstrip("/")
+    """An address of the web, as the links are written that begin with it."""
+    return base_of(text(value))
 
 
 def addresses(value: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from paceline.core.instants import MILLISECOND
 from paceline.core.model import Content, Part, Step, Target
+from paceline.engine.unsubscribing import set_base_url
 from paceline.providers.mail import replies
 from paceline.providers.mail.letters import Sender, message_id
 from tests.providers.smtp import fake as fakes
@@ -120,6 +121,23 @@ def test_one_that_is_refused_in_the_middle_suspends_too(live: LiveWorld) -> None
         assert world.counts() == {"sent": 2, "ready": 3}
 
     live.play(script)
+
+
+def test_a_link_that_no_letter_can_bear_suspends_and_nobody_is_given_up(live: LiveWorld) -> None:
+    """As one stored by a version that looked at it less closely."""
+
+    async def script(world: LiveWorld) -> None:
+        world.connect()
+        world.write(lambda tx: set_base_url(tx, "https://münchen.example"))
+        world.campaign(targets=PEOPLE[:5], parts=NOTE, action="email")
+        process = world.lively()
+        await world.until_so(lambda: world.account_now().state == "suspended")
+        await process.stop()
+        assert "set base_url anew" in world.account_now().state_reason
+        assert world.counts() == {"ready": 5}
+
+    live.play(script)
+    assert not live.fake.letters
 
 
 def test_a_throttle_holds_the_account_back(live: LiveWorld) -> None:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from paceline.core.instants import SECOND, Instant, to_datetime
-from paceline.core.outcome import Outcome
+from paceline.core.links import is_link
+from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.ports import Message, Thread
 from paceline.providers.answers import refusal
 from paceline.providers.mail import headers, mime
@@ -34,7 +35,9 @@ SHORT, LONG = 300, 100_000
 """Texts of so many characters are remembered: to write a shorter one takes no longer than to look
 it up, and many longer ones would take much memory."""
 
-_LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
+BAD_LINK = "letters cannot bear the link to unsubscribe; set base_url anew, and restart"
+"""Said of the account: it has to wait until somebody has mended the setting."""
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ID = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]{1,300}>")
 _RE = re.compile(r"re:\s", re.IGNORECASE)
@@ -89,8 +92,9 @@ def compose(
     part = message.part
     if not (part.text.strip() or part.html.strip() or files):
         return refusal("text", "there is nothing in the message")
-    if message.unsubscribe and not _LINK.fullmatch(message.unsubscribe):
-        return refusal("unsubscribe", "the link to unsubscribe is no address of the web")
+    if message.unsubscribe and not is_link(message.unsubscribe):
+        # So it would be in every letter, and no letter is to blame.
+        return Outcome(OutcomeKind.UNAUTHORISED, BAD_LINK, "unsubscribe")
     if files and largest is not None:
         enclosed = sum(len(file.content) for file in files)
         if enclosed > largest:

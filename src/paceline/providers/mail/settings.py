@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
 from paceline.core.errors import ProviderRefused
-from paceline.providers.mail.hosts import host_name
+from paceline.core.hosts import host_name
 from paceline.providers.options import FROM_ENVIRONMENT, is_loopback, read_text
 
 Security = Literal["tls", "starttls", "plain"]

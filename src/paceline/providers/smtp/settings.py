@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from paceline.core.errors import ProviderRefused
+from paceline.core.hosts import own_name
 from paceline.core.names import LONGEST
 from paceline.engine.ports import Capabilities
 from paceline.providers.mail.addresses import domain_of, wire_address
-from paceline.providers.mail.hosts import own_name
 from paceline.providers.mail.letters import Sender
 from paceline.providers.mail.settings import (
     MailboxSettings,
