@@ -244,11 +244,11 @@ def test_who_is_suppressed_is_no_message_and_what_is_left_out_is_said(
     paceline.ok("account", "add", "shop", "--provider", "sandbox", "--set", "rate=40/min")
     people(paceline, 5)
     file = campaign(paceline, '"shop"')
-    paceline.ok("suppress", "add", "person-3")
+    paceline.ok("suppress", "add", "person-3", "--kind", "other")
     answer = paceline.ok("simulate", "-f", file, "--seeds", "1")
     assert "opening: 4 messages from one account" in answer.out
     assert planned(paceline, file) == 4
     assert "left out: what these accounts have sent already" in answer.err
     for number in range(5):
-        paceline("suppress", "add", f"person-{number}")
+        paceline("suppress", "add", f"person-{number}", "--kind", "other")
     assert "everybody in it is suppressed" in paceline.refused("simulate", "-f", file)

@@ -48,11 +48,59 @@ def test_a_whole_domain(accounts: CommandLine) -> None:
         (("add", "anna@example"), "'anna@example' is not an e-mail address"),
         (("add", "Anna Smith"), "'Anna Smith' is no address: it has a space in it. If a provider"),
         (("add", "+49 151"), "'+49 151' is a phone number that nobody can have"),
+        (
+            ("add", "anna.example.com"),
+            "'anna.example.com' is no address: neither an e-mail address",
+        ),
+        (("add", "annaexample"), "add --kind other; --kind linkedin is for their name at LinkedIn"),
+        (("add", "not-an-address"), "'not-an-address' is no address"),
+        (("add", "12345678"), "'12345678' is no address"),
+        (("add", "*@Example.com"), "'*@example.com' is nobody's address: a * stands for nothing"),
+        (("add", "*@example.com"), "Write @example.com, which stands for everybody there"),
+        (("add", "anna*@example.com", "--kind", "email"), "Write @example.com, which stands"),
         (("import", "none.csv"), "no such file 'none.csv'"),
     ],
 )
 def test_what_cannot_be(accounts: CommandLine, words: tuple[str, ...], said: str) -> None:
     assert said in accounts.refused("suppress", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "spelled"),
+    [
+        (("4915112345678@s.whatsapp.net",), "+4915112345678"),
+        (("4915112345678",), "+4915112345678"),
+        (("12345-6789@g.us",), "12345-6789@g.us"),
+        (("120363000000000000@newsletter",), "120363000000000000@newsletter"),
+        (("123456789@lid",), "123456789@lid"),
+        (("DE.1234567890",), "DE.1234567890"),
+        (("https://www.linkedin.com/in/Anna-Example/",), "anna-example"),
+        (("ACoAAABCDEFGHIJKLMNOPQRSTUV",), "ACoAAABCDEFGHIJKLMNOPQRSTUV"),
+        (("annaexample", "--kind", "linkedin"), "annaexample"),
+        (("annaexample", "--kind", "other"), "annaexample"),
+        (("*@example.com", "--kind", "other"), "*@example.com"),
+    ],
+)
+def test_whatever_somebody_can_be_reached_at(
+    accounts: CommandLine, words: tuple[str, ...], spelled: str
+) -> None:
+    assert accounts.ok("suppress", "add", *words).out == f"{spelled} is suppressed\n"
+    # What is printed can be imported, whatever had to be said of it.
+    accounts.ok("suppress", "export", "out.csv")
+    assert accounts.ok("suppress", "remove", spelled).out.endswith("may be written to again\n")
+    assert accounts.ok("suppress", "import", "out.csv", "--json").json["new"] == 1
+    assert [*listed(accounts)] == [spelled]
+
+
+@pytest.mark.parametrize("heading", ["address", "email"])
+@pytest.mark.parametrize("cell", ["anna.example.com", "annaexample", "*@example.com"])
+def test_what_protects_nobody_is_refused_in_files_too(
+    accounts: CommandLine, heading: str, cell: str
+) -> None:
+    accounts.write("no.csv", f"{heading},kind\n{cell},of our own\n")
+    answer = accounts("suppress", "import", "no.csv")
+    assert answer.code == 1 and "1 row was not taken" in answer.out
+    assert listed(accounts) == {}
 
 
 def test_the_spelling_of_a_campaign_does_not_matter(accounts: CommandLine) -> None:
@@ -98,7 +146,7 @@ def test_lists_go_out_and_come_in(accounts: CommandLine) -> None:
         accounts.ok("suppress", "remove", address)
     assert accounts.ok("suppress", "import", "out.csv", "--json").json["new"] == 3
     assert listed(accounts) == before, "what is printed can be imported"
-    assert accounts.ok("suppress", "export").out.startswith("address,reason,source,at\n+4915")
+    assert accounts.ok("suppress", "export").out.startswith("address,reason,source,at,kind\n+4915")
 
 
 def test_what_is_no_address_is_told_by_line(accounts: CommandLine) -> None:
@@ -106,15 +154,16 @@ def test_what_is_no_address_is_told_by_line(accounts: CommandLine) -> None:
     accounts.write("no.csv", f"address\n{rows}")
     answer = accounts.ok("suppress", "import", "no.csv", "--rejects", "bad.csv")
     assert answer.out.splitlines()[:2] == [
-        "3 addresses newly suppressed",
-        "3 rows were not taken:",
+        "2 addresses newly suppressed",
+        "4 rows were not taken:",
     ]
     assert "line 2: 'anna@example' is not an e-mail address" in answer.out
     assert "line 3: 'Main Street 5' is no address: it has a space in it" in answer.out
     assert "line 4: '+49 151' is a phone number that nobody can have" in answer.out
-    assert [*listed(accounts)] == ["Bob", "anna@x.de", "erased:0123"]
+    assert "line 5: 'Bob' is no address" in answer.out
+    assert [*listed(accounts)] == ["anna@x.de", "erased:0123"]
     taken = accounts.ok("suppress", "import", "bad.csv", "--map", "other=address").out
-    assert taken == "3 addresses newly suppressed\n", "what a provider calls somebody so"
+    assert taken == "4 addresses newly suppressed\n", "what a provider calls somebody so"
     assert accounts.ok("suppress", "add", "a@b", "--kind", "other").out == "a@b is suppressed\n"
     assert "may be written to again" in accounts.ok("suppress", "remove", "a@b").out
 

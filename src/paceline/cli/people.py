@@ -138,7 +138,10 @@ def _spelled(address: str, kind: str | None) -> str:
     except InputError as error:
         if kind is not None or not address.strip():
             raise
-        hint = error.hint or "If a provider calls somebody so, add --kind other"
+        hint = error.hint or (
+            "If a provider calls somebody so, add --kind other; --kind linkedin is for their name "
+            "at LinkedIn"
+        )
         raise InputError(error.reason, hint=hint) from None
 
 
@@ -182,7 +185,8 @@ def import_(
     """Take in a CSV file of addresses that must not be written to.
 
     Columns with the usual names (address, email, phone, linkedin, …) are recognised; a column
-    reason is kept. Everything else is left alone.
+    reason is kept, and a column kind says what is under address, as suppress export writes it.
+    Everything else is left alone.
 
     \b
         paceline suppress import optouts.csv --reason "unsubscribed"
@@ -217,11 +221,13 @@ class _Intake:
 
     def parse(self, line: int, cells: Mapping[str, str]) -> list[Unwanted]:
         meaning, region = self._columns.meaning, self._columns.region
-        reasons = (cell for heading, cell in cells.items() if meaning[heading].lower() == "reason")
-        reason = next(reasons, "").strip()
+        said = {meaning[heading].lower(): cell.strip() for heading, cell in cells.items()}
+        # Other lists have columns of that name that say something else.
+        kind = said["kind"] if said.get("kind") in KINDS else None
+        reason = said.get("reason", "")
         named = [
             suppressions.spelled(
-                cell, None if meaning[heading] == ADDRESS else meaning[heading], region
+                cell, kind if meaning[heading] == ADDRESS else meaning[heading], region
             )
             for heading, cell in cells.items()
             if meaning[heading] in (*KINDS, ADDRESS) and cell.strip()
@@ -248,10 +254,11 @@ def export(
     """Print every suppression as CSV, which can be imported."""
     with existing(ctx) as house, house.store.read() as tx, writing_to(file) as target:
         writer = csv.writer(target, lineterminator="\n")
-        writer.writerow(Suppression._fields)
+        writer.writerow([*Suppression._fields, "kind"])
         count = 0
         for entry in tx.suppressions.walk():
-            writer.writerow([*entry[:3], iso(entry.at)])
+            kind = suppressions.kind_to_say(entry.address)
+            writer.writerow([*entry[:3], iso(entry.at), kind])
             count += 1
     if is_file(file):
         output.note(f"{output.plural(count, 'address', 'addresses')} written to {file}")

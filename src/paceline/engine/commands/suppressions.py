@@ -12,12 +12,14 @@ from paceline.core.address import (
     ERASED,
     canonical,
     is_domain,
+    is_hidden,
+    known_kind,
     normalise,
     normalise_domain,
     one_line,
     understood,
 )
-from paceline.core.errors import ConflictError
+from paceline.core.errors import ConflictError, InputError
 from paceline.core.instants import Instant
 from paceline.core.model import Target
 from paceline.engine.people import erasure_key, known_as, recognise
@@ -43,7 +45,28 @@ def spelled(text: str, kind: str | None = None, region: str | None = None) -> st
     """
     if kind in (None, "email") and is_domain(text):
         return normalise_domain(text)
-    return understood(text, region)[1] if kind is None else normalise(kind, text, region)
+    if kind is None:
+        found, address = understood(text, region)
+        if found == "other" and not (is_hidden(address) or address.startswith(ERASED)):
+            raise InputError(f"'{address}' is no address: neither an e-mail address nor a number")
+    else:
+        found, address = known_kind(kind), normalise(kind, text, region)
+    name, _, domain = address.rpartition("@")
+    if found == "email" and "*" in name:
+        raise InputError(
+            f"'{address}' is nobody's address: a * stands for nothing",
+            hint=f"Write @{domain}, which stands for everybody there",
+        )
+    return address
+
+
+def kind_to_say(address: str) -> str:
+    """What has to be said of an address that is stored, so that it is taken in again as it is;
+    empty where its looks say it."""
+    try:
+        return "" if spelled(address) == address else "other"
+    except InputError:
+        return "other"
 
 
 def spelled_as_it_is(text: str, kind: str | None = None) -> str:
