@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from paceline.core.instants import MILLISECOND, SECOND
+from paceline.engine import visiting
 from paceline.engine.clock import SystemClock
 from paceline.engine.ports import Provider
 from paceline.engine.visiting import Visited, check
 from paceline.providers.gmail import GmailProvider
 from paceline.providers.mail import dns
+from paceline.providers.mail.sent import SEARCH_S, SentFolder
 from paceline.providers.registry import Registry
 from paceline.providers.smtp import SmtpProvider
 from tests.providers import loopback, stage
@@ -89,3 +93,58 @@ def test_an_smtp_account(server: FakeServer, imap: ImapServer) -> None:
     assert found.ok, "it can send all the same"
     assert found.advice[-1].startswith("mailbox: it cannot be read: ")
     assert "wr0ng" not in found.advice[-1]
+
+
+def access_to(port: int) -> dict[str, Any]:
+    return {"imap_host": "127.0.0.1", "imap_port": port, "imap_security": "plain"}
+
+
+def test_a_mailbox_that_says_nothing_takes_no_other_line_with_it(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS and the folder are asked at once, each within a limit of its own."""
+    monkeypatch.setitem(SentFolder.__init__.__kwdefaults__, "within_s", 0.2)
+    asked = asyncio.Event()
+    sent = SentFolder.told
+
+    async def told(folder: SentFolder) -> str:
+        asked.set()
+        return await sent(folder)
+
+    async def advice(*_: str) -> list[str]:
+        # Here the folder's turn comes only if nobody waits for these lines first.
+        await asked.wait()
+        return ["SPF: looked up"]
+
+    monkeypatch.setattr(SentFolder, "told", told)
+    monkeypatch.setattr(dns, "advice", advice)
+    monkeypatch.setattr(visiting, "ADVISE_WITHIN_US", 5 * SECOND)
+    monkeypatch.setattr(visiting, "_mailbox", _unread)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        access = access_to(silent.getsockname()[1])
+        found = checked(SmtpProvider(SystemClock()), server.settings(**access))
+    assert found.advice == (
+        "SPF: looked up",
+        "sent: letters cannot be looked for: 127.0.0.1 took too long",
+    )
+
+
+async def _unread(*_: object) -> list[str]:
+    return []
+
+
+def test_advice_is_waited_for_longer_than_anything_in_it_takes() -> None:
+    assert max(SEARCH_S, dns.LINE_WITHIN_S) * SECOND < visiting.ADVISE_WITHIN_US
+
+
+def test_advice_that_never_comes_is_told_of(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def advice(*_: str) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(dns, "advice", advice)
+    monkeypatch.setattr(visiting, "ADVISE_WITHIN_US", 200 * MILLISECOND)
+    found = checked(SmtpProvider(SystemClock()), server.settings())
+    assert found.ok and found.advice == ("advice: none within 0.2 seconds", UNWATCHED)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import dns.asyncresolver
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.resolver
 import dns.rrset
 import pytest
 
@@ -26,8 +27,9 @@ GOOD = {
 
 
 @contextmanager
-def serving(records: dict[str, list[str]]) -> Iterator[int]:
-    """A name server that knows these texts and nothing else; its port."""
+def serving(records: Mapping[str, list[str] | None]) -> Iterator[int]:
+    """A name server that knows these texts and nothing else, and fails at a name whose texts are
+    None; its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
         bound.bind(("127.0.0.1", 0))
 
@@ -47,14 +49,15 @@ def serving(records: dict[str, list[str]]) -> Iterator[int]:
             thread.join()
 
 
-def _answer(asked: bytes, records: dict[str, list[str]]) -> bytes:
+def _answer(asked: bytes, records: Mapping[str, list[str] | None]) -> bytes:
     query = dns.message.from_wire(asked)
     answer = dns.message.make_response(query)
     answer.flags |= dns.flags.RA
     name = query.question[0].name
-    texts = records.get(str(name).rstrip("."))
+    spelled = str(name).rstrip(".")
+    texts = records.get(spelled)
     if texts is None:
-        answer.set_rcode(dns.rcode.NXDOMAIN)
+        answer.set_rcode(dns.rcode.SERVFAIL if spelled in records else dns.rcode.NXDOMAIN)
     else:
         # Long ones come in pieces of at most 255.
         quoted = [
@@ -71,7 +74,7 @@ def _in_pieces(text: str) -> str:
 
 def told(
     monkeypatch: pytest.MonkeyPatch,
-    records: dict[str, list[str]],
+    records: Mapping[str, list[str] | None],
     selector: str = "s1",
     envelope: str = "",
 ) -> list[str]:
@@ -170,12 +173,83 @@ def test_a_key_that_nobody_can_have(monkeypatch: pytest.MonkeyPatch, selector: s
     assert spf.startswith("SPF: v=spf1") and dmarc.endswith("p=reject")
 
 
-def test_without_dns_that_is_all_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("failing", "what"),
+    [
+        ("shop.example", "SPF"),
+        ("s1._domainkey.shop.example", "DKIM"),
+        ("_dmarc.shop.example", "DMARC"),
+    ],
+)
+def test_a_name_that_servers_fail_at_is_told_of_that_alone(
+    monkeypatch: pytest.MonkeyPatch, failing: str, what: str
+) -> None:
+    good, lines = told(monkeypatch, GOOD), told(monkeypatch, {**GOOD, failing: None})
+    said = {line.partition(":")[0]: line for line in lines}
+    assert said[what] == f"{what}: not looked up; the name servers answered SERVFAIL for {failing}"
+    assert [line for line in lines if line != said[what]] == [
+        line for line in good if not line.startswith(f"{what}:")
+    ]
+
+
+def test_servers_that_fail_at_every_name_are_there_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = told(monkeypatch, dict.fromkeys(GOOD))
+    assert len(lines) == 3
+    assert all("not looked up; the name servers answered SERVFAIL for" in line for line in lines)
+
+
+def test_a_name_that_nobody_answers_for_loses_no_other_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither where one question is not answered, nor where one line takes too many of them."""
+    known = mail_dns._texts_at
+
+    async def texts_at(name: str) -> list[str]:
+        if name.startswith("_dmarc."):
+            await asyncio.Event().wait()
+        return await known(name)
+
+    monkeypatch.setattr(mail_dns, "_texts_at", texts_at)
+    monkeypatch.setattr(mail_dns, "LINE_WITHIN_S", 0.2)
+    spf, dkim, dmarc = told(monkeypatch, GOOD)
+    assert spf.startswith("SPF: v=spf1") and dkim.startswith("DKIM: a key is at")
+    assert dmarc == "DMARC: not looked up; no answer within 0.2 seconds"
+
+
+def alone_with(monkeypatch: pytest.MonkeyPatch, port: int) -> list[str]:
+    resolver = dns.asyncresolver.Resolver(configure=False)
+    resolver.nameservers, resolver.port = ["127.0.0.1"], port
+    monkeypatch.setattr(mail_dns, "make_resolver", lambda: resolver)
+    monkeypatch.setattr(mail_dns, "LOOK_WITHIN_S", 0.2)
+    return asyncio.run(advice("shop.example"))
+
+
+UNSEEN = "SPF, DKIM and DMARC of shop.example were not looked up:"
+
+
+def test_a_server_that_never_answers_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        resolver = dns.asyncresolver.Resolver(configure=False)
-        resolver.nameservers, resolver.port = ["127.0.0.1"], silent.getsockname()[1]
-        monkeypatch.setattr(mail_dns, "make_resolver", lambda: resolver)
-        monkeypatch.setattr(mail_dns, "LOOK_WITHIN_S", 0.2)
-        (line,) = asyncio.run(advice("shop.example"))
-    assert line == "SPF, DKIM and DMARC of shop.example were not looked up: there is no DNS here"
+        told = alone_with(monkeypatch, silent.getsockname()[1])
+    assert told == [f"{UNSEEN} no name server answered in time"]
+
+
+def test_without_dns_that_is_all_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> dns.asyncresolver.Resolver:
+        raise dns.resolver.NoResolverConfiguration
+
+    monkeypatch.setattr(mail_dns, "make_resolver", none)
+    assert asyncio.run(advice("shop.example")) == [f"{UNSEEN} there is no DNS here"]
+
+
+def test_servers_that_cannot_be_reached_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = dns.message.make_query("shop.example", "TXT")
+    refused = ("127.0.0.1", False, 53, ConnectionRefusedError("refused"), None)
+
+    async def unreachable(*_: object, **__: object) -> object:
+        raise dns.resolver.NoNameservers(request=query, errors=[refused])
+
+    monkeypatch.setattr(dns.asyncresolver.Resolver, "resolve", unreachable)
+    assert alone_with(monkeypatch, 53) == [f"{UNSEEN} there is no DNS here"]

@@ -7,7 +7,7 @@ sending; but many servers refuse such letters, or call them spam.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 import dns.asyncresolver
 import dns.exception
@@ -15,11 +15,21 @@ import dns.name
 import dns.resolver
 
 LOOK_WITHIN_S = 5.0
+LINE_WITHIN_S = 12.0
+"""For all that one line needs: a policy for DMARC may be looked for at several names."""
 MOST_LABELS = 6
 
+NO_DNS = "there is no DNS here"
+SILENCE = "no name server answered in time"
 
-class Unreachable(Exception):
-    """There is no DNS to be asked from here."""
+
+class Unseen(Exception):
+    """Nobody could say what is at a name: not that nothing is there."""
+
+    def __init__(self, why: str, whole: str = "") -> None:
+        super().__init__(why)
+        self.whole = whole
+        """What to say once where it is so for all of them; empty where it is about one name."""
 
 
 def make_resolver() -> dns.asyncresolver.Resolver:
@@ -28,34 +38,69 @@ def make_resolver() -> dns.asyncresolver.Resolver:
 
 
 async def _texts_at(name: str) -> list[str]:
-    """The texts at a name, none where there are none; ``Unreachable`` where nobody answers."""
+    """The texts at a name, none where there are none; ``Unseen`` where nobody can tell."""
     try:
         answer = await make_resolver().resolve(name, "TXT", lifetime=LOOK_WITHIN_S)
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
         return []
-    except (dns.exception.DNSException, OSError) as error:
-        raise Unreachable(str(error)) from None
+    except dns.exception.Timeout:
+        why = f"nobody answered within {LOOK_WITHIN_S:g} seconds for {name}"
+        raise Unseen(why, SILENCE) from None
+    except dns.resolver.NoNameservers as error:
+        raise _refused(name, error) from None
+    except (dns.resolver.NoResolverConfiguration, OSError):
+        raise Unseen(NO_DNS, NO_DNS) from None
+    except dns.exception.DNSException as error:
+        raise Unseen(f"{name} cannot be asked for: {error}") from None
     return [b"".join(record.strings).decode("utf-8", "replace") for record in answer]
 
 
+def _refused(name: str, error: dns.resolver.NoNameservers) -> Unseen:
+    """Every server that was asked has said that it cannot tell; or none of them can be reached."""
+    tried = error.kwargs.get("errors") or ()
+    said = sorted({str(one[3]) for one in tried if not isinstance(one[3], Exception)})
+    if tried and not said:
+        return Unseen(NO_DNS, NO_DNS)
+    return Unseen(f"the name servers answered {' and '.join(said) or 'nothing'} for {name}")
+
+
 async def advice(domain: str, selector: str = "", envelope: str = "") -> list[str]:
-    """One line each on SPF, DKIM and DMARC of a domain; one in all where they cannot be seen.
+    """One line each on SPF, DKIM and DMARC of a domain; one in all where none can be seen, for the
+    same reason.
 
     Servers ask the domain of the ``envelope`` for its SPF, where letters come back to another one
     than they are from."""
     bad = _bad_selector(selector)
-    try:
-        asked = (_spf(envelope or domain), _dkim(domain, "" if bad else selector), _dmarc(domain))
-        told = list(await asyncio.gather(*asked))
-    except Unreachable:
-        return [f"SPF, DKIM and DMARC of {domain} were not looked up: there is no DNS here"]
-    if bad:
-        told[1] = f"DKIM: not looked up; {bad}"
+    asked = {"SPF": _spf(envelope or domain), "DMARC": _dmarc(domain)}
+    if selector and not bad:
+        asked["DKIM"] = _dkim(domain, selector)
+    found = await asyncio.gather(*map(_in_time, asked.values()))
+    told = dict(zip(asked, found, strict=True))
+    reasons = {one.whole if isinstance(one, Unseen) else "" for one in found}
+    if len(reasons) == 1 and (reason := reasons.pop()):
+        return [f"SPF, DKIM and DMARC of {domain} were not looked up: {reason}"]
+    lines = {
+        what: f"{what}: not looked up; {one}" if isinstance(one, Unseen) else one
+        for what, one in told.items()
+    }
+    without = bad or "dkim_selector says under which name your server signs"
+    lines.setdefault("DKIM", f"DKIM: not looked up; {without}")
     if envelope and not _kin(envelope, domain):
-        told[0] += (
+        lines["SPF"] += (
             f"; that is of {envelope}, which letters come back to, so for DMARC only DKIM counts"
         )
-    return told
+    return [lines["SPF"], lines["DKIM"], lines["DMARC"]]
+
+
+async def _in_time(looking: Coroutine[None, None, str]) -> str | Unseen:
+    """What there is to say, or why there is nothing: no line is lost to another."""
+    try:
+        async with asyncio.timeout(LINE_WITHIN_S):
+            return await looking
+    except TimeoutError:
+        return Unseen(f"no answer within {LINE_WITHIN_S:g} seconds", SILENCE)
+    except Unseen as unseen:
+        return unseen
 
 
 def _bad_selector(selector: str) -> str:
@@ -86,8 +131,6 @@ async def _spf(domain: str) -> str:
 
 
 async def _dkim(domain: str, selector: str) -> str:
-    if not selector:
-        return "DKIM: not looked up; dkim_selector says under which name your server signs"
     name = f"{selector}._domainkey.{domain}"
     fields = [_fields(text) for text in await _texts_at(name)]
     keys = [one["p"] for one in fields if "p" in one]

@@ -148,8 +148,12 @@ class SmtpDriver:
         from paceline.providers.mail.dns import advice
 
         domain = domain_of(wire_address(self._sender.address))
-        told = await advice(domain, self._access.settings.dkim_selector, domain_of(self._path))
-        return told if self._sent is None else [*told, await self._sent.told()]
+        looking = advice(domain, self._access.settings.dkim_selector, domain_of(self._path))
+        if self._sent is None:
+            return await looking
+        # Each has a limit of its own, and says so when it is over.
+        told, sent = await asyncio.gather(looking, self._sent.told())
+        return [*told, sent]
 
     async def close(self) -> None:
         self._closed = True
