@@ -140,9 +140,39 @@ def _read(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(reason, key=str(first["loc"][0]) if first["loc"] else None) from None
+        raise first_wrong(error) from None
 
+
+def first_wrong(error: ValidationError) -> InputError:
+    """The first bad setting and what is wrong with it, in words of ours."""
+    # Without what was written there: it may be a secret.
+    first = error.errors(include_url=False, include_input=False)[0]
+    about, key = first.get("ctx", {}), str(first["loc"][0]) if first["loc"] else None
+    if first["type"] == "value_error":
+        return InputError(first["msg"].removeprefix("Value error, "), key=key)
+    if first["type"] == "literal_error":
+        return InputError(f"is to be {about['expected'].replace(chr(39), '')}", key=key)
+    # A type that does not fit is told in several ways: int_type, int_parsing, int_from_float, …
+    kind = first["type"].partition("_")[0]
+    words = _WORDS.get(first["type"]) or _WORDS.get(kind, "cannot be that")
+    return InputError(words.format(**about), key=key)
+
+
+_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    "bool": "is to be true or false",
+    "int": "is to be a whole number",
+    "float": "is to be a number",
+    "finite": "is to be a number",
+    "string": "is to be a text, so write it in quotes",
+    "list": "is to be a list",
+    "tuple": "is to be a list",
+    "greater_than": "is to be more than {gt}",
+    "greater_than_equal": "is to be at least {ge}",
+    "less_than": "is to be less than {lt}",
+    "less_than_equal": "is to be at most {le}",
+}
+"""What is wrong with a value by what the library calls it; what is not in here is told without the
+reason rather than in somebody else's words."""
 
 _remembered = lru_cache(maxsize=256)(_read)

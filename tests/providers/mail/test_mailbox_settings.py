@@ -73,7 +73,7 @@ def test_a_password_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"imap_host": "imap..example.com"}, "is no server"),
         ({"imap_host": "a" * 64 + ".example.com"}, "is no server"),
         ({"imap_host": 7}, "write it in quotes"),
-        ({"imap_host": "imap.example.com", "imap_port": 0}, "greater"),
+        ({"imap_host": "imap.example.com", "imap_port": 0}, "is to be at least 1"),
         ({"imap_host": "imap.example.com", "imap_security": "plain"}, "unencrypted"),
         ({"imap_host": "imap.example.com", "imap_security": "ssl"}, "tls"),
         ({"imap_username": "anna"}, "imap_host is missing"),

@@ -53,7 +53,7 @@ def settings(**more: Any) -> dict[str, Any]:
         ({"verp": True, "return_path": "{key}2@example.com"}, "letters or digits right beside"),
         ({"verp": True, "return_path": "bücher+{key}@example.com"}, "letters before the @"),
         ({"return_path": "nobody"}, "is no e-mail address"),
-        ({"verp": "yes"}, "bool"),
+        ({"verp": "yes"}, "is to be true or false"),
     ],
 )
 def test_what_cannot_work_is_refused(bad: dict[str, Any], told: str) -> None:

@@ -28,6 +28,7 @@ from paceline.core.grammar import Percent
 from paceline.core.instants import MINUTE, SECOND, Instant, iso, parse_instant
 from paceline.core.nearest import did_you_mean
 from paceline.engine.ports import Account
+from paceline.providers.options import first_wrong
 from paceline.providers.sandbox.fates import DRAWN_FATES, Fate
 
 Period = tuple[Instant, Instant]
@@ -276,6 +277,4 @@ def _checked(raw: Mapping[str, Any]) -> SandboxSettings:
     try:
         return SandboxSettings.model_validate(dict(raw))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(reason, key=str(first["loc"][0]) if first["loc"] else None) from None
+        raise first_wrong(error) from None
