@@ -138,3 +138,46 @@ def _abort(*_: object, **__: object) -> None:
     import typer
 
     raise typer.Abort
+
+
+SMTP = ("--provider", "smtp", "--option", "host=smtp.example.com")
+GMAIL = ("--provider", "gmail", "--option", "service_account=env:GMAIL_KEY")
+LONG = f"{'x' * 60}@example.com"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*SMTP, "--address", "no address"), "address: 'no address' is no e-mail address: "),
+        (SMTP, "address: 's2' is no e-mail address: "),
+        ((*SMTP, "--address", "jürgen@example.com"), "letters that not every server takes"),
+        ((*SMTP, "--address", LONG, "--option", "verp=true"), "; set return_path"),
+        ((*GMAIL, "--address", "no address"), "address: 'no address' is no e-mail address: "),
+        (GMAIL, "address: 's2' is no e-mail address: "),
+    ],
+)
+def test_an_address_that_letters_cannot_be_from_is_refused(
+    paceline: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    assert said in paceline.refused("account", "add", "s2", *words)
+    assert paceline.ok("account", "list", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("account", "own"),
+    [(SMTP, "from_address=anna@example.com"), (GMAIL, "subject=anna@example.com")],
+)
+def test_what_letters_are_from_may_be_said_otherwise(
+    paceline: CommandLine, account: tuple[str, ...], own: str
+) -> None:
+    paceline.ok("account", "add", "s2", *account, "--option", own)
+    paceline.ok("account", "set", "s2", "--address", "the second")
+    # Without it the account's own address would count again.
+    key = own.partition("=")[0]
+    said = paceline.refused("account", "set", "s2", "--option", f'{key}=""')
+    assert "address: 'the second' is no e-mail address: " in said
+    paceline.ok("account", "set", "s2", "--address", "a@example.com", "--option", f'{key}=""')
+    said = paceline.refused("account", "set", "s2", "--address", "no address")
+    assert "address: 'no address' is no e-mail address: " in said
+    assert paceline.ok("account", "show", "s2", "--json").json["address"] == "a@example.com"
+    paceline.ok("account", "set", "s2", "--set", "rate=1/min")

@@ -35,6 +35,7 @@ from paceline.engine.ports.people import (
     Suppressions,
 )
 from paceline.engine.ports.providers import (
+    Addressed,
     Advising,
     Alarm,
     Capabilities,
@@ -114,6 +115,7 @@ __all__ = [
     "AccountNews",
     "Accounts",
     "Address",
+    "Addressed",
     "Advising",
     "Alarm",
     "Alert",

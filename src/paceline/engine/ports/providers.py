@@ -210,6 +210,16 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
+class Addressed(Protocol):
+    """What a provider can do besides whose accounts send from an address."""
+
+    def check_address(self, settings: Mapping[str, Any], address: str) -> None:
+        """``InputError`` where an account with these settings and this address of its own could
+        never be opened, because that is no address to send from."""
+        ...
+
+
 class Providers(Protocol):
     def get(self, name: str) -> Provider: ...
 

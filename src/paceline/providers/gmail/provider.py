@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.core.instants import Instant
 from paceline.engine.ports import Account, Capabilities, Clock, Mailbox, News
 from paceline.providers.gmail.settings import ABLE, GmailSettings, read_settings
+from paceline.providers.mail.addresses import checking_own
 from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.opening import HttpProvider
 
@@ -38,6 +39,10 @@ class GmailProvider(HttpProvider):
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
+
+    def check_address(self, settings: Mapping[str, Any], address: str) -> None:
+        with checking_own():
+            read_settings(settings).mailbox(address)
 
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
         # Not even read: where they are stored the key in them is sealed.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from email_validator import EmailNotValidError, validate_email
 
 from paceline.core.address import guess_kind
+from paceline.core.errors import InputError, ProviderRefused
 from paceline.core.outcome import Outcome
 from paceline.providers.answers import refusal
 
@@ -57,6 +60,15 @@ def wire_address(text: str) -> str:
     if len(found.local_part.encode()) > 64:
         raise ValueError(f"{text[:100]!r} is no e-mail address: it is too long before the @")
     return f"{found.local_part}@{found.ascii_domain}"
+
+
+@contextmanager
+def checking_own() -> Iterator[None]:
+    """What would be refused when an account is opened is refused where its address is set."""
+    try:
+        yield
+    except ProviderRefused as error:
+        raise InputError(str(error), key="address") from None
 
 
 def domain_of(address: str) -> str:

@@ -12,6 +12,7 @@ from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.engine.ports import Account, Capabilities, Clock, Driver, Mailbox, News
+from paceline.providers.mail.addresses import checking_own
 from paceline.providers.mail.enclosing import new_shelf
 from paceline.providers.mail.settings import SECRETS as MAILBOX_SECRETS
 from paceline.providers.smtp.settings import MOST, SmtpSettings, able, read_settings
@@ -46,6 +47,11 @@ class SmtpProvider:
 
     def check(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return read_settings(settings).to_mapping()
+
+    def check_address(self, settings: Mapping[str, Any], address: str) -> None:
+        read = read_settings(settings)
+        with checking_own():
+            read.comes_back_to(read.sender(address))
 
     def capabilities_of(self, settings: Mapping[str, Any]) -> Capabilities:
         return able(read_settings(settings))
