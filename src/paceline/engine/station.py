@@ -29,6 +29,8 @@ from paceline.engine.taking import Taking
 log = structlog.get_logger("paceline.supervisor")
 
 WATCH_EVERY_US = 60 * SECOND
+AMISS_PAUSE_US = SECOND
+"""How long what fails in a way that nobody foresaw is left alone: it may fail again at once."""
 
 
 class Found(NamedTuple):
@@ -217,6 +219,7 @@ class Station(ABC):
                 # The next turn may go well. Until then the lease runs down and nothing is sent,
                 # which is safe; a loop that silently ended would be neither seen nor mended.
                 log.exception("could not look after the lanes")
+                await self._clock.sleep(AMISS_PAUSE_US)
 
     def _look_at_the_clock(self) -> None:
         """A lane that sleeps until an instant must hear of it when the clock was set."""
