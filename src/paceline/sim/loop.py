@@ -34,6 +34,9 @@ OWNER: ContextVar[object] = ContextVar("owner", default=None)
 
 LONGEST_JUMP_US = DAY
 """Time never jumps farther at once, so that whoever looks on between two turns does so daily."""
+MOST_TURNS_AT_ONCE = 100_000
+"""Turns in which time does not move before somebody is taken to be spinning. The busiest instant of
+many hundreds of worlds has fewer than a hundred."""
 CANCELLED_AT_LEAST = 100
 """Timers that were called off stay in the heap until they are many, and more than the others."""
 _MOST_NAMES = 20
@@ -43,6 +46,10 @@ ROOM_AT_FIRST = 64
 
 class Deadlock(RuntimeError):
     """Nothing is ready and nothing is scheduled: whoever is waiting would wait for ever."""
+
+
+class Standstill(RuntimeError):
+    """Something is ready again and again, and time never moves: so it would go on for ever."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -67,6 +74,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Called between two turns; whatever awaits something is waiting just then."""
         self.next_at_turn = 0
         """From which turn on it is called: there are hundreds of thousands, and few are wanted."""
+        self._last_turn = MOST_TURNS_AT_ONCE
+        """Until which time has to have moved."""
         self._chance = chance
         self._order = count(1)
         self._births = count(1)
@@ -140,6 +149,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """One turn: let time pass if nothing is ready, then run whatever is."""
         ready, at_turn = self._ready, self.at_turn
         self.turns += 1
+        if self.turns > self._last_turn:
+            # Whoever winds up has as many turns again.
+            self._last_turn = self.turns + MOST_TURNS_AT_ONCE
+            raise Standstill(self._standstill_text())
         busy = bool(ready) or self._stopping
         if at_turn is not None and self.turns >= self.next_at_turn:
             at_turn(self.turns)
@@ -209,7 +222,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             heappop(timers)
         if not timers:
             raise Deadlock(self._deadlock_text())
-        self.now_us += min(max(0, timers[0][0] - self.now_us), LONGEST_JUMP_US)
+        left_us = timers[0][0] - self.now_us
+        if left_us > 0:
+            self.now_us += min(left_us, LONGEST_JUMP_US)
+            self._last_turn = self.turns + MOST_TURNS_AT_ONCE
 
     def _shuffle(self, ready: deque[asyncio.Handle]) -> None:
         assert self._chance is not None
@@ -219,10 +235,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         ready.extend(shuffled)
 
     def _deadlock_text(self) -> str:
-        names = [getattr(task.get_coro(), "__qualname__", "?") for task in self.unfinished()]
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        waiting = ", ".join(names[:_MOST_NAMES]) + more if names else "nobody"
+        waiting = _named(self.unfinished())
         return f"nothing is scheduled after {iso(self.now_at)}; waiting for ever: {waiting}"
+
+    def _standstill_text(self) -> str:
+        stepping = [getattr(handle._callback, "__self__", None) for handle in self._ready]
+        spinning = _named([one for one in stepping if isinstance(one, asyncio.Task)])
+        stands = f"time stands still at {iso(self.now_at)}"
+        return f"{stands}, after {MOST_TURNS_AT_ONCE} turns in that instant; ready: {spinning}"
 
     def _give_birth(
         self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any
@@ -239,6 +259,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             born = self._born[owner] = _Offspring()
         born.add(number, task)
         return task
+
+
+def _named(tasks: list[asyncio.Task[Any]]) -> str:
+    names = [getattr(task.get_coro(), "__qualname__", "?") for task in tasks]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more if names else "nobody"
 
 
 class _Handle(asyncio.Handle):
