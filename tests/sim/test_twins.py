@@ -14,6 +14,7 @@ from paceline.sim.checks import CHECKS
 from paceline.sim.simulation import Verdict, play
 from tests.sim.bid_twins import BID_TWINS
 from tests.sim.campaign_twins import CAMPAIGN_TWINS
+from tests.sim.defect_twins import DEFECT_TWINS
 from tests.sim.inbox_twins import INBOX_TWINS
 from tests.sim.journal_twins import JOURNAL_TWINS
 from tests.sim.reminder_twins import REMINDER_TWINS
@@ -35,6 +36,7 @@ ALL = (
     *BID_TWINS,
     *RUSH_TWINS,
     *UPLOAD_TWINS,
+    *DEFECT_TWINS,
 )
 
 

@@ -82,7 +82,7 @@ class Process:
         """How often."""
         clock = self._clock()
         self.now: Callable[[], Instant] = clock.now
-        watch = CommitWatch(around.trace, name)
+        watch = CommitWatch(self)
         self.store = PortStore(around.store, around.trace, name)
         self.journal = GroupJournal(
             self.store,

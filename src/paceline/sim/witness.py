@@ -18,6 +18,7 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.engine.clock import LoopClock
 from paceline.engine.ports import CallFacts, LedgerRow, Media, Message, Store, Tx, Upload
+from paceline.sim.defects import in_words
 from paceline.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Defect:
+    """A lane that crashed, and of what."""
+
+    at: Instant
+    process: str
+    account: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """What the ledger held at a call that it had not held at the call before."""
 
@@ -108,6 +119,7 @@ class Witness:
         self.heard: list[Heard] = []
         self.loaded: list[Loaded] = []
         self.looks: list[Look] = []
+        self.defects: list[Defect] = []
         self._careful = careful
         self._read: set[tuple[int, int, int, str]] = set()
         self.crashes = 0
@@ -173,6 +185,12 @@ class Witness:
                 alone=outcome.kind is OutcomeKind.TRANSIENT,
             )
         )
+
+    def see_defect(self, process: Process, account: str, error: BaseException | None) -> None:
+        """A lane has crashed. What befalls one whose process is dead befalls nobody."""
+        if process.alive:
+            told = in_words(error) if isinstance(error, Exception) else "it was stuck"
+            self.defects.append(Defect(self._clock.now(), process.name, account, told))
 
     def shelf(self) -> Shelf:
         """For whoever looks into the store, to be told when the answer is there. Before anybody has

@@ -1,7 +1,7 @@
 """The checkers: one for each promise, each of which can be broken on its own.
 
 They are given what was seen on the wire, the provider's own log and the tables, and nothing the
-engine says about itself. Wherever the engine is clever, they count.
+engine says about itself but that a lane has crashed. Wherever the engine is clever, they count.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from paceline.sim.checks import (
     alerts,
     bids,
     care,
+    defects,
     fanouts,
     firings,
     limits,
@@ -42,6 +43,8 @@ def _both(one: Check, other: Check) -> Check:
 
 
 CHECKS: dict[str, Check] = {
+    # First, because it explains others.
+    defects.DEFECT: defects.crashed,
     "never twice": messages.twice,
     "never unrecorded": messages.unrecorded,
     "never lost": _both(messages.lost, talks.lost),

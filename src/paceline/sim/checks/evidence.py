@@ -19,7 +19,7 @@ from paceline.sim.diary import Annals
 from paceline.sim.minutes import Proceedings
 from paceline.sim.operators import Release, Silence
 from paceline.sim.phone import Rung
-from paceline.sim.witness import Heard, Loaded, Look, Seen
+from paceline.sim.witness import Defect, Heard, Loaded, Look, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class Evidence:
     """Answers that asked for time."""
     loaded: Sequence[Loaded] = ()
     """Uploads of files."""
+    defects: Sequence[Defect] = ()
+    """Lanes that crashed."""
     started_at: Instant = 0
     """When the world began, and all its accounts with it."""
     waits: Mapping[tuple[int, int], int] = field(default_factory=dict)
