@@ -7,29 +7,22 @@ the same on one core and on twenty.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from typing import Any, TypeVar
 
 import structlog
 
-from paceline.interpreter import tune_interpreter
+from paceline.sim.crew import crew
 from paceline.sim.simulation import Verdict, simulate
 from paceline.sim.weather import Faults
 
 Part = TypeVar("Part")
 Outcome = TypeVar("Outcome")
-
-WAITING_PER_WORKER = 2
-"""Seeds handed out in advance: enough that nobody is idle, few enough to stop at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +75,8 @@ def spread(
             for part in parts:
                 yield play(part)
         return
-    with _fixed_hashes(), _pool(workers) as pool:
-        left = iter(parts)
-        running: set[Future[Outcome]] = set()
-        while True:
-            room = workers * WAITING_PER_WORKER - len(running)
-            for part in islice(left, room):
-                running.add(pool.submit(play, part))
-            if not running:
-                return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
-    )
-    try:
-        yield pool
-    except BaseException:
-        # Whoever breaks off does not want to wait for a seed that may take minutes.
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in list(getattr(pool, "_processes", None) or {}):
-            os.kill(process, signal.SIGTERM)
-        raise
-    pool.shutdown()
-
-
-def _begin() -> None:
-    """In a worker: an interrupt is the parent's affair, and nobody reads a log."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tune_interpreter()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
-        cache_logger_on_first_use=True,
-    )
+    with crew(play, workers) as hands:
+        yield from hands.play(parts)
 
 
 @contextmanager
@@ -131,17 +88,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
-
-
-@contextmanager
-def _fixed_hashes() -> Iterator[None]:
-    """Workers hash texts alike. No trace depends on it; should one ever, it still repeats."""
-    before = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONHASHSEED"]
-        else:
-            os.environ["PYTHONHASHSEED"] = before
