@@ -2,13 +2,15 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from paceline.core.instants import DAY, SECOND, Instant, parse_instant, to_datetime
 from paceline.engine import clock as clocks
 from paceline.sim import forecast as forecasts
-from paceline.sim import process
+from paceline.sim import many, process
+from paceline.sim.simulation import Verdict, simulate
 from tests.cli.conftest import NOW, CommandLine, StillClock
 from tests.sim.twins import the_intent_comes_after_the_effect
 
@@ -94,6 +96,26 @@ def test_a_broken_promise_is_told_with_the_way_to_see_it_again(
     assert "calls        delivery 1 part 0 on line-0" in answer.err
     replay = "replay: paceline simulate --seeds 1 --from 3 --faults none --world campaign"
     assert answer.err.splitlines()[-1] == replay
+
+
+def test_the_command_tells_it_and_how_to_see_it_again(
+    paceline: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def amiss(seed: int, **how: Any) -> Verdict:
+        if seed == 1:
+            raise AssertionError
+        return simulate(seed, **how)
+
+    monkeypatch.setattr(many, "simulate", amiss)
+    answer = paceline("simulate", "--world", "campaign", "--workers", "1", "--seeds", "3", "--json")
+    assert answer.code == 1
+    report = json.loads(answer.out)
+    assert (report["seeds"], len(report["violations"])) == (3, 1)
+    assert report["events"] > 0
+    assert "Traceback" not in answer.err
+    first, *_, last = answer.err.strip().splitlines()
+    assert first.startswith("seed 1: never a defect: the world broke off: AssertionError (")
+    assert last == "replay: paceline simulate --seeds 1 --from 1 --faults heavy --world campaign"
 
 
 # ---------------------------------------------------------------------- a campaign of one's own

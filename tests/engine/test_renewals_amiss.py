@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_defect_is_given_a_moment_each_time_and_the_process_is_well_again_afte
         await process.stop()
 
     worlds.fresh().play(script)
-    early = [later - earlier for earlier, later in zip(found, found[1:], strict=False)][:FAILURES]
+    early = [later - earlier for earlier, later in pairwise(found)][:FAILURES]
     assert set(early) == {AMISS_PAUSE_US}
 
 

@@ -1,12 +1,18 @@
 """Lanes that crashed, and how the error that they crashed of is told."""
 
+import asyncio
 import json
+from types import SimpleNamespace
+from typing import Any
 
 from paceline.core.instants import SECOND
+from paceline.engine.clock import LoopClock
 from paceline.engine.crashes import LaneFailed
 from paceline.sim.checks.defects import DEFECT, crashed
 from paceline.sim.defects import LONGEST, in_words
-from paceline.sim.witness import Defect
+from paceline.sim.loop import run_virtual
+from paceline.sim.trace import Trace
+from paceline.sim.witness import Defect, Witness
 from tests.sim.evidence import NOON, broken, call, evidence
 
 GONE = "KeyError: 1 (engine/lane.py:1 run)"
@@ -60,3 +66,17 @@ def test_what_a_lane_failed_of_is_told_and_not_that_it_did() -> None:
 def test_a_long_story_is_cut_and_a_broken_line_is_whole() -> None:
     assert in_words(ValueError("one\n  two")) == "ValueError: one two"
     assert len(in_words(ValueError("x" * 5_000))) == LONGEST + 1
+
+
+def test_what_befalls_a_lane_of_a_dead_process_befalls_nobody() -> None:
+    witness = Witness(LoopClock(NOON), Any, Trace(lambda: NOON))  # type: ignore[arg-type]
+    process: Any = SimpleNamespace(name="process-0", alive=True)
+
+    async def story() -> None:
+        witness.see_defect(process, "lane-0", ValueError("alive"))
+        witness.see_defect(process, "lane-0", asyncio.CancelledError())
+        process.alive = False
+        witness.see_defect(process, "lane-0", ValueError("dead"))
+
+    run_virtual(story())
+    assert [one.error for one in witness.defects] == ["ValueError: alive", "it was stuck"]

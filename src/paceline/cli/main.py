@@ -1,7 +1,7 @@
 """The command ``paceline``: its parts put together, and its errors turned into one line each.
 
 Exit codes: 0 done, 1 it could not be done, 2 what was asked for is wrong, 130 interrupted, 141
-the reader of its answer has gone.
+the reader of its answer has gone, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations

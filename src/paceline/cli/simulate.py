@@ -99,7 +99,8 @@ def _tell_broken(verdict: Verdict, world: str, faults: str) -> None:
     """On standard error, so that a report on standard output stays one."""
     for violation, excerpt in zip(verdict.violations, verdict.excerpts, strict=False):
         output.note(f"\nseed {verdict.seed}: {violation.invariant}: {violation.detail}")
-        output.note(f"  around {iso(violation.at)}:")
+        if excerpt:
+            output.note(f"  around {iso(violation.at)}:")
         for line in excerpt:
             output.note(f"  {line}")
     more = len(verdict.violations) - len(verdict.excerpts)

@@ -6,6 +6,7 @@ the same on one core and on twenty.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,10 @@ from typing import Any, TypeVar
 
 import structlog
 
+from paceline.sim.checks.defects import broke_off
 from paceline.sim.crew import crew
 from paceline.sim.simulation import Verdict, simulate
+from paceline.sim.trace import Trace
 from paceline.sim.weather import Faults
 
 Part = TypeVar("Part")
@@ -62,7 +65,27 @@ def simulate_many(
     seeds: range, *, world: str, faults: Faults, workers: int | None = None
 ) -> Iterator[Verdict]:
     """The verdicts as they come in, in no particular order."""
-    return spread(partial(simulate, world=world, faults=faults), seeds, workers)
+    return spread(partial(judged, world=world, faults=faults), seeds, workers)
+
+
+def judged(seed: int, *, world: str, faults: Faults) -> Verdict:
+    """What a seed came to, whatever gets out of it: that is a defect of its own, and the other
+    seeds are none the worse for it."""
+    followed: list[Trace] = []
+    try:
+        return simulate(seed, world=world, faults=faults, follow=followed.append)
+    except (Exception, asyncio.CancelledError) as error:
+        trace = followed[0] if followed else Trace(lambda: 0)
+        return Verdict(
+            seed=seed,
+            world=world,
+            events=len(trace),
+            crashes=trace.count("crashes"),
+            account_days=0.0,
+            digest=trace.digest(),
+            violations=(broke_off(error, trace.last_at),),
+            excerpts=(tuple(trace.around(trace.last_at)),),
+        )
 
 
 def spread(

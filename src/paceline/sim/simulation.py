@@ -57,19 +57,33 @@ class Verdict:
     """The trace around each violation."""
 
 
-def simulate(seed: int, *, world: str = "any", faults: Faults = "heavy") -> Verdict:
-    """Play one seed to its end and judge it."""
-    return play(seed, draw_world(world, _stream(seed)("world"), faults), faults)
+def _unheeded(_: Trace) -> None:
+    return
+
+
+def simulate(
+    seed: int,
+    *,
+    world: str = "any",
+    faults: Faults = "heavy",
+    follow: Callable[[Trace], None] = _unheeded,
+) -> Verdict:
+    """Play one seed to its end and judge it. Who wants to ``follow`` is given the trace when it
+    begins, to have it even of a seed that comes to no end."""
+    drawn = draw_world(world, _stream(seed)("world"), faults)
+    return perform(seed, drawn, faults, follow)[0]
 
 
 def play(seed: int, world: World, faults: Faults) -> Verdict:
     return perform(seed, world, faults)[0]
 
 
-def perform(seed: int, world: World, faults: Faults) -> tuple[Verdict, Evidence]:
+def perform(
+    seed: int, world: World, faults: Faults, follow: Callable[[Trace], None] = _unheeded
+) -> tuple[Verdict, Evidence]:
     """The same, with everything that the verdict rests on."""
     return run_virtual(
-        _play(seed, world, faults),
+        _play(seed, world, faults, follow),
         start_at=world.start_at,
         chance=_stream(seed)("schedule") if faults != "none" else None,
     )
@@ -79,12 +93,15 @@ def _stream(seed: int) -> Callable[[str], random.Random]:
     return lambda purpose: random.Random(f"{seed}/{purpose}")
 
 
-async def _play(seed: int, world: World, faults: Faults) -> tuple[Verdict, Evidence]:
+async def _play(
+    seed: int, world: World, faults: Faults, follow: Callable[[Trace], None]
+) -> tuple[Verdict, Evidence]:
     rng = _stream(seed)
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     clock = VirtualClock(loop)
     trace = Trace(clock.now)
+    follow(trace)
     machine = Skew()
     # One machine has one clock, and a file has none of its own; a fleet's database has.
     database = clock.now if world.fleet else lambda: clock.now() + machine.us

@@ -27,6 +27,14 @@ class Trace:
     def note(self, who: str, kind: str, what: str = "") -> None:
         self._events.append((self._now(), who, kind, what))
 
+    @property
+    def last_at(self) -> Instant:
+        """When it was written to last."""
+        return self._events[-1][0] if self._events else 0
+
+    def count(self, kind: str) -> int:
+        return sum(event[2] == kind for event in self._events)
+
     def digest(self) -> str:
         hashed = sha256()
         for at, who, kind, what in self._events:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from paceline.core.instants import Instant
 from paceline.sim.checks.evidence import Evidence, Violation
+from paceline.sim.defects import in_words
 from paceline.sim.witness import Defect
 
 DEFECT = "never a defect"
@@ -25,3 +27,8 @@ def crashed(evidence: Evidence) -> Iterator[Violation]:
         lane = f"the lane of {first.account} in {first.process}"
         who = f"{lane} crashed" if times == 1 else f"lanes crashed {times} times, first {lane}"
         yield Violation(DEFECT, f"{who}: {error}", first.at, (first.account,))
+
+
+def broke_off(error: BaseException, at: Instant) -> Violation:
+    """A world that came to no end, because of what got out of the engine, or out of a judge."""
+    return Violation(DEFECT, f"the world broke off: {in_words(error)}", at)
