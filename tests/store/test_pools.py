@@ -2,9 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy import create_engine, text
 
-from paceline.core.states import DeliveryState
+from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports.pools import NOBODY
 from tests.store.scene import T0, Lane, Scene, intent, settlement, unit
 
@@ -135,3 +136,12 @@ def test_the_second_of_two_processes_waits_and_finds_it_taken(postgres_scene: Sc
     assert scene.get(delivery_id).account_id == one.account_id
     assert _counts(scene, run_id) == {one.account_id: {"sending": 1}}
     _sound(scene)
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_a_pool_that_is_over_is_nobodys_any_more(scene: Scene, state: RunState) -> None:
+    (one, _), run_id, _ = _pooled(scene)
+    scene.sql("UPDATE runs SET state = :state WHERE id = :id", state=state.value, id=run_id)
+    under_way = state in (RunState.WAITING, RunState.RUNNING, RunState.PAUSED)
+    with scene.store.read() as tx:
+        assert tx.pools.of_account(one.account_id) == [run_id] * under_way

@@ -14,10 +14,12 @@ from sqlalchemy import insert, select, text, update
 from paceline.core.states import DeliveryState
 from paceline.engine.ports.pools import NOBODY
 from paceline.store.base import Subject, Tally, chunks
+from paceline.store.campaigns import RUN_OVER
 from paceline.store.doubts import IN_DOUBT
-from paceline.store.schema import deliveries, run_accounts
+from paceline.store.schema import deliveries, run_accounts, runs
 
 CHUNK = 500
+_OVER = sorted(state.value for state in RUN_OVER)
 
 
 class Pools(Subject):
@@ -42,7 +44,8 @@ class Pools(Subject):
     def of_account(self, account_id: int) -> list[int]:
         statement = (
             select(run_accounts.c.run_id)
-            .where(run_accounts.c.account_id == account_id)
+            .join(runs, runs.c.id == run_accounts.c.run_id)
+            .where(run_accounts.c.account_id == account_id, runs.c.state.not_in(_OVER))
             .order_by(run_accounts.c.run_id)
         )
         return list(self._connection.execute(statement).scalars())

@@ -19,7 +19,7 @@ class Pools(Protocol):
         ...
 
     def of_account(self, account_id: int) -> list[int]:
-        """The runs of which this account may take deliveries."""
+        """The runs of which this account may take deliveries, and that are not over."""
         ...
 
     def hand_over(self, account_id: int, run_id: int, owners: Mapping[int, int]) -> dict[int, int]:
