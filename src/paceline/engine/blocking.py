@@ -27,6 +27,7 @@ def hold(tx: Tx, name: str, now: Instant) -> bool:
     account = tx.accounts.find(name)
     if account is None:
         return False
+    tx.lanes.hold(account.id)
     reason, until_at = "its driver blocks the whole process", now + HOLD_US
     if tx.accounts.move(account.id, "cool_down", reason=reason, until_at=until_at) is None:
         return False

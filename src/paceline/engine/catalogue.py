@@ -90,7 +90,8 @@ class Catalogue:
 
 
 def limits_changed(tx: Tx, account: Account, at: Instant) -> None:
-    """Wake the lane under its new limits, before its next message."""
+    """Wake the lane under its new limits, before its next message. It is held, as it is before an
+    account is changed."""
     if account.state is AccountState.LIMIT_REACHED:
         # The limit may be higher now. The cap gate decides; the label is set again if it is not.
         tx.accounts.move(account.id, "resume")
@@ -114,6 +115,7 @@ def apply_catalogue(tx: Tx, catalogue: Catalogue, at: Instant) -> list[Account]:
         except InputError as error:
             raise error if error.where else error.within(f"account {account.name}") from None
         if version != account.policy_id:
+            tx.lanes.hold(account.id)
             tx.accounts.update(account.id, policy_id=version)
             limits_changed(tx, account, at)
             changed.append(account)

@@ -123,10 +123,13 @@ class Lanes(Subject):
     def touch_all(self, wake_at: Instant) -> None:
         self._touch(select(accounts.c.id).where(accounts.c.removed_at.is_(None)), wake_at)
 
-    def hold(self, account_id: int, run_ids: Iterable[int]) -> None:
-        if self._context.postgresql:
-            others = self._connection.execute(_concerned([*run_ids])).scalars()
-            self._context.hold_lanes([account_id, *others])
+    def hold(self, account_id: int, run_ids: Iterable[int] = ()) -> None:
+        if not self._context.postgresql:
+            return
+        wanted, others = [*run_ids], list_of[int]()
+        if wanted:
+            others = list_of(self._connection.execute(_concerned(wanted)).scalars())
+        self._context.hold_lanes([account_id, *others])
 
     def _touch(self, concerned: Any, wake_at: Instant) -> None:
         wake_at = min(wake_at, self._context.now)

@@ -244,7 +244,7 @@ class Lanes(Protocol):
 
     def touch_all(self, wake_at: Instant) -> None: ...
 
-    def hold(self, account_id: int, run_ids: Iterable[int]) -> None:
+    def hold(self, account_id: int, run_ids: Iterable[int] = ()) -> None:
         """Keep everybody else away from an account's lane and from those that ``touch_run`` touches
         of these runs until this commits. Before any of them is touched: they are held in the order
         in which everybody holds lanes."""
