@@ -185,10 +185,13 @@ def test_a_yes_is_told_though_the_store_is_away_when_the_lane_is_lost(
     any of it."""
     told, tell, away = set[str](), lane_writes.tell_owner, set[bool]()
 
-    def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
-        tell(tx, account_id, late, now)
-        if not away:  # or it is not committed
+    def tell_owner(
+        tx: Tx, account_id: int, late: list[Settlement], now: Instant, **how: bool
+    ) -> bool:
+        done = tell(tx, account_id, late, now, **how)
+        if done and not away:  # or it is not committed
             told.update(tx.deliveries.get(one.delivery_id).target for one in late)
+        return done
 
     def act(world: World, process: Process, store: TrippedStore) -> None:
         def trip(commit: int, moment: str) -> None:

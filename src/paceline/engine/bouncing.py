@@ -9,7 +9,9 @@ next letter that arrives, only by the next one that does not.
 Where the cause is a doubt that has ended well, in the very transaction of that: after a crash
 between the two nobody would look before the next that comes back. An account that is paused gives
 back what it has of its pools, so their lanes are held before its own is
-(``pooling.hold_with_pools``).
+(``pooling.hold_to_stop``), in a transaction of its own. Nearly always nothing has come back, or
+there is no pool; so doubts end in company, each with no lane but its account's, and only whoever
+finds there that the account has something to give back begins anew, alone.
 """
 
 from __future__ import annotations
@@ -57,6 +59,15 @@ def any_came_back(tx: Tx, account: Account, at: Instant) -> bool:
     return any(tx.ledger.bounces(account.id, day_start_of(at, policy.day_zone)))
 
 
+def may_give_back(tx: Tx, account: Account, at: Instant) -> bool:
+    """Whether a look at the day's bounces may end with lanes of others: something came back, and
+    the account has pools. Asked with its lane held, so that it stays true: whoever brings something
+    back holds that as well."""
+    if policy_of(account).bounce_pause is None or not any_came_back(tx, account, at):
+        return False
+    return bool(tx.pools.of_account(account.id))
+
+
 def look_at_bounces(
     tx: Tx, account: Account, at: Instant, *, arrived: int = 0, late: bool = False
 ) -> None:
@@ -64,11 +75,12 @@ def look_at_bounces(
     those of which it is known what became, or of all that went out.
 
     ``arrived`` is said where so many have only just turned out to be with the provider, and none
-    came back; ``late`` where one did hours after, and what is on its way by now counts as well.
+    came back; ``late`` where one did hours after, and what is on its way by now counts as well. The
+    account's lane is held, with those of its pools if it has any.
     """
-    if not any_came_back(tx, account, at):
-        return
     policy = policy_of(account)
+    if policy.bounce_pause is None or not any_came_back(tx, account, at):
+        return
     sends, bounces = letters_of_the_day(tx, account, policy, at)
     if arrived and not enough_to_judge(policy, sends - arrived, sends):
         return

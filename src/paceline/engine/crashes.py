@@ -15,7 +15,7 @@ from typing import NamedTuple
 from paceline.core.instants import MINUTE, SECOND, Instant
 from paceline.core.states import AccountState
 from paceline.engine import alerts, events, lane_writes
-from paceline.engine.pooling import give_back
+from paceline.engine.pooling import give_back, hold_to_stop
 from paceline.engine.ports import Account, Lease, Tx
 
 AWAY_PAUSE_US = 20 * SECOND
@@ -125,6 +125,7 @@ def _set_aside(
 def suspend(tx: Tx, lease: Lease, account: Account, reason: str, now: Instant) -> None:
     """Take the account out of service until a person looks, and give its lane back."""
     tx.settings.fence()
+    hold_to_stop(tx, account.id)
     if tx.accounts.move(account.id, "suspend", reason=reason) is None:
         # It was out of service already, and yet somebody tried it. Where nothing changes the same
         # would happen again at once, a login each time, so the lane takes a rest.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.retry import after_retries
-from paceline.engine.bouncing import look_at_bounces
+from paceline.engine.bouncing import look_at_bounces, may_give_back
 from paceline.engine.ports import Delivery, LedgerRow, Tx
 
 
@@ -21,20 +21,31 @@ def unheard(rows: Iterable[LedgerRow], part: int) -> list[LedgerRow]:
 
 
 def record_presence(
-    tx: Tx, delivery: Delivery, provider_id: str | None, *, whole: bool, now: Instant
-) -> None:
+    tx: Tx,
+    delivery: Delivery,
+    provider_id: str | None,
+    *,
+    whole: bool,
+    now: Instant,
+    in_company: bool = False,
+) -> bool:
     """The message is with the provider: count it as sent, or go on with its next part.
 
-    It may be what pauses its account, so the lanes of its pools are held with its own.
+    It may be what pauses its account, whose lane is held with those of its pools
+    (``hold_to_stop``). ``in_company``: only its own is; then nothing is written where it could come
+    to the others, and False says that all of it has to be done again alone.
 
     One of its tries got there; where there were several, the last may be taken for it. The others
     keep their slots, for they may be there as well.
     """
     tries = unheard(tx.ledger.of_delivery(delivery.id), delivery.parts_done)
     for intent in tries[-1:]:
+        account = tx.accounts.get(intent.account_id)
+        if in_company and may_give_back(tx, account, now):
+            return False
         tx.ledger.append(resolution_row(intent, "accepted", 0, provider_id, now))
         # Nobody has counted it as long as it was in doubt.
-        look_at_bounces(tx, tx.accounts.get(intent.account_id), now, arrived=1)
+        look_at_bounces(tx, account, now, arrived=1)
     if whole:
         tx.deliveries.move(
             delivery.id,
@@ -52,6 +63,7 @@ def record_presence(
             reason="going on after a found part",
             parts_done=delivery.parts_done + 1,
         )
+    return True
 
 
 def record_absence(tx: Tx, delivery: Delivery, now: Instant, *, again: bool = True) -> None:

@@ -146,7 +146,7 @@ class Hearing:
         typing = sorted({one.chat for one in heard.news if isinstance(one, Typing)})
         news = [one for one in heard.news if not isinstance(one, Typing)]
         if news:
-            alone = returns.goes_alone(news, self._words)
+            alone = returns.goes_alone(news, self._words) or returns.may_stop(news)
             taken = await self._written(partial(self._work, news), alone=alone)
             if any(taken):
                 log.info("heard", account=self._account.name, **taken._asdict())
@@ -156,6 +156,7 @@ class Hearing:
     def _work(self, news: Sequence[News], tx: Tx) -> TakenIn:
         returns.prepare(tx, news, self._words)
         current = tx.accounts.get(self._account.id)
+        returns.hold(tx, current, news)
         return returns.take_in(tx, current, news, self._clock.now(), self._words)
 
     async def _written(self, work: Work[TakenIn], *, alone: bool) -> TakenIn:
@@ -178,6 +179,7 @@ class Hearing:
             returns.prepare(tx, [news], self._words)
             current = tx.accounts.get(self._account.id)
             if current.state in STOPS:
+                returns.hold(tx, current, [news])
                 stands(tx, current, news, now)
 
         await self._try(work, alone=True)

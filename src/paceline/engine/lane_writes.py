@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -11,9 +11,9 @@ from paceline.core.instants import Instant
 from paceline.core.outcome import OutcomeKind
 from paceline.core.states import AccountState, DeliveryState, RunState
 from paceline.engine import alerts, events
-from paceline.engine.bouncing import look_at_bounces
+from paceline.engine.bouncing import look_at_bounces, may_give_back
 from paceline.engine.people import known_as
-from paceline.engine.pooling import give_back, hold_with_pools
+from paceline.engine.pooling import give_back, hold_to_stop
 from paceline.engine.ports import (
     Account,
     Delivery,
@@ -83,16 +83,27 @@ def held(lease: Lease, work: Work[T]) -> Work[T]:
     return guarded
 
 
-def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) -> None:
+def tell_owner(
+    tx: Tx,
+    account_id: int,
+    late: list[Settlement],
+    now: Instant,
+    *,
+    in_company: bool = False,
+) -> bool:
     """Outcomes came in after the lane had a new owner, who took them for lost: wake it up.
 
     Where a part was accepted and others follow, the doubt is over and the next part may go. What
-    was to be sent again while in doubt, and was accepted at last, is not sent again. In a
-    transaction of its own, or of theirs alone: it may stop the account.
+    was to be sent again while in doubt, and was accepted at last, is not sent again.
+
+    What was accepted may be what pauses the account: held, and ``in_company``, as where a doubt
+    ends well (``record_presence``).
     """
-    hold_with_pools(tx, account_id)
     tx.lanes.touch(account_id, now)
     account = tx.accounts.get(account_id)
+    accepted = [one for one in late if one.outcome.kind is OutcomeKind.ACCEPTED]
+    if in_company and accepted and may_give_back(tx, account, now):
+        return False
     for settlement in late:
         _take_as_accepted(tx, settlement, now)
         delivery = tx.deliveries.get(settlement.delivery_id)
@@ -105,9 +116,9 @@ def tell_owner(tx: Tx, account_id: int, late: list[Settlement], now: Instant) ->
             end_if_done(tx, delivery.run_id, now)
         else:
             reopen_for(tx, delivery.id, now)
-    accepted = [one for one in late if one.outcome.kind is OutcomeKind.ACCEPTED]
     if accepted:
         look_at_bounces(tx, account, now, arrived=len(accepted))
+    return True
 
 
 def is_news(settlement: Settlement, *, moved: bool) -> bool:
@@ -159,9 +170,12 @@ def with_aftermath(
     aftermaths: list[tuple[Settlement, Aftermath]],
     account: Account,
     now: Instant,
+    *,
+    stops: bool = False,
 ) -> LaneResult:
-    """Settle, and suspend, pause or suppress in the same transaction."""
-    _stand_first(tx, account, [aftermath for _, aftermath in aftermaths])
+    """Settle, and suspend, pause or suppress in the same transaction; ``stops``: what follows there
+    may stop the account as well."""
+    _stand_first(tx, account, [aftermath for _, aftermath in aftermaths], stops=stops)
     unwritten = [one for one in aftermaths if not _is_written(tx, one[0])]
     (result,) = tx.path.apply([unit])
     _leave_open(tx, unit, result, unwritten, now)
@@ -181,16 +195,19 @@ def with_aftermath(
 
 def judge(tx: Tx, account: Account, now: Instant) -> None:
     """Look at the day's bounces where nothing else is written with it."""
-    _stand_first(tx, account, ())
+    _stand_first(tx, account, (), stops=True)
     look_at_bounces(tx, account, now)
 
 
-def _stand_first(tx: Tx, account: Account, aftermaths: Iterable[Aftermath]) -> None:
-    """Behind the fence, before anything is written that may stop the account or a campaign: with
-    all the lanes that are touched then."""
+def _stand_first(
+    tx: Tx, account: Account, aftermaths: Sequence[Aftermath], *, stops: bool = False
+) -> None:
+    """Behind the fence, before anything is written; and where the account or a campaign may be
+    stopped, with all the lanes that are touched then."""
     tx.settings.fence()
-    runs = {one.pause_run for one in aftermaths if one.pause_run is not None}
-    hold_with_pools(tx, account.id, *sorted(runs))
+    if stops or any(one.stops for one in aftermaths):
+        runs = {one.pause_run for one in aftermaths if one.pause_run is not None}
+        hold_to_stop(tx, account.id, *sorted(runs))
 
 
 def _leave_open(
@@ -328,6 +345,7 @@ def break_off(tx: Tx, lease: Lease, delivery: Delivery, part: int, now: Instant)
 
 def reopen(tx: Tx, account_id: int, now: Instant) -> None:
     """The time of a cool-down or of a reached limit is over."""
+    tx.lanes.hold(account_id)
     state = tx.accounts.move(account_id, "reopen")
     if state is not None:
         events.account_is(tx, tx.accounts.get(account_id), state, now)

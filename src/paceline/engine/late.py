@@ -249,6 +249,6 @@ def _write_answer(tx: Tx, late: LateCall, settled: Settled, now: Instant) -> Non
     )
     unit = LaneUnit(late.lease, revision=0, settlements=(lost, answer))
     aftermaths = [] if settled.aftermath.empty else [(answer, settled.aftermath)]
-    result = lane_writes.with_aftermath(tx, unit, aftermaths, late.account, now)
+    result = lane_writes.with_aftermath(tx, unit, aftermaths, late.account, now, stops=True)
     if lane_writes.is_news(answer, moved=result.settled[1]):
         lane_writes.tell_owner(tx, late.lease.account_id, [answer], now)

@@ -21,7 +21,8 @@ from paceline.engine.bouncing import any_came_back
 from paceline.engine.context import LaneContext
 from paceline.engine.memory import LaneMemory
 from paceline.engine.parking import Parked, Rest
-from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement
+from paceline.engine.pooling import hold_to_stop
+from paceline.engine.ports import Intent, LaneResult, LaneUnit, Lease, Settlement, Tx
 from paceline.engine.settling import ENOUGH_TO_JUDGE, Settled
 
 SUMMARY_AFTER = 100
@@ -192,12 +193,20 @@ class Outbox:
         self.stale = True
 
     async def _tell_owner(self) -> None:
-        if self._late:
-            account_id, now, late = self._lease.account_id, self._context.clock.now(), self._late
-            await self._context.journal.write(
-                lambda tx: lane_writes.tell_owner(tx, account_id, late, now), alone=True
-            )
-            self._late = []
+        if not self._late:
+            return
+        account_id, now, late = self._lease.account_id, self._context.clock.now(), self._late
+
+        def alone(tx: Tx) -> None:
+            hold_to_stop(tx, account_id)
+            lane_writes.tell_owner(tx, account_id, late, now)
+
+        told = await self._context.journal.write(
+            lambda tx: lane_writes.tell_owner(tx, account_id, late, now, in_company=True)
+        )
+        if not told:
+            await self._context.journal.write(alone, alone=True)
+        self._late = []
 
     async def report_late(self) -> None:
         """Write what waits after the lane was lost: an outcome is true whoever reports it."""

@@ -61,22 +61,25 @@ class Claims:
         return len(self._said)
 
 
-def hold_with_pools(tx: Tx, account_id: int, *run_ids: int) -> list[int]:
-    """Hold an account's lane together with those of its pools, and of other runs; its pools.
+def hold_to_stop(tx: Tx, account_id: int, *run_ids: int) -> None:
+    """Hold an account's lane, together with those of its pools and of runs that may be paused.
 
-    Before any lane is touched in a transaction that may end with ``give_back``. Who held its own
-    lane by then could wait for somebody of a pool who waits for it; whoever locks in one order
-    never deadlocks. Of the runs it may pause their lanes are held as well.
+    First in a transaction that may stop the account, which then goes alone: before any lane is
+    touched, and before the account is changed. Whoever had its lane by then could wait for somebody
+    of a pool who waits for it; and whoever had changed the account, for who stops the same one.
+    Lanes are held in one order by everybody, but for a group of the journal, which goes on to
+    others' with what is reported: so several are held behind the fence, which lets groups finish.
     """
     pools = tx.pools.of_account(account_id)
-    if pools or run_ids:
-        tx.lanes.hold(account_id, [*pools, *run_ids])
-    return pools
+    if pools:
+        tx.settings.fence()
+    tx.lanes.hold(account_id, [*pools, *run_ids])
 
 
 def give_back(tx: Tx, account_id: int, now: Instant) -> None:
-    """An account that cannot go on leaves what it has not begun to the others of its pools."""
-    pools = hold_with_pools(tx, account_id)
+    """An account that cannot go on leaves what it has not begun to the others of its pools. All of
+    their lanes are held (``hold_to_stop``)."""
+    pools = tx.pools.of_account(account_id)
     for run_id in pools:
         tx.lanes.touch_run(run_id, now)
     if pools:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import structlog
 
@@ -34,7 +35,7 @@ from paceline.engine.memory import (
     read_ahead,
     take_snapshot,
 )
-from paceline.engine.pooling import hold_with_pools
+from paceline.engine.pooling import hold_to_stop
 from paceline.engine.ports import (
     Capabilities,
     Delivery,
@@ -295,12 +296,16 @@ class _Doubt:
         self._delivery = delivery
 
     async def present(self, found: Found, *, whole: bool) -> Resolution:
-        now, delivery = self._context.clock.now(), self._delivery
-        return await self._end(
-            lambda tx: record_presence(tx, delivery, found.provider_id, whole=whole, now=now),
-            Resolution(None if whole else now),
-            judges=True,
+        now, name = self._context.clock.now(), found.provider_id
+        ending = partial(
+            end_well, lease=self._lease, before=self._delivery, name=name, whole=whole, now=now
         )
+        came_to = await self._context.journal.write(partial(ending, in_company=True))
+        if came_to == "by itself":
+            came_to = await self._context.journal.write(ending, alone=True)
+        if came_to == "changed":
+            return self._look_again()
+        return Resolution(None if whole else now)
 
     async def absent(self, *, again: bool) -> Resolution:
         now, delivery = self._context.clock.now(), self._delivery
@@ -335,34 +340,50 @@ class _Doubt:
             lambda tx: tx.deliveries.postpone(delivery.id, ask_at, reason), Resolution(ask_at)
         )
 
-    async def _end(
-        self, work: Work[object], resolution: Resolution, *, judges: bool = False
-    ) -> Resolution:
-        """``judges``: what is written may be what pauses the account for its bounces. Then it is
-        written behind the fence, and so in a transaction of its own."""
+    async def _end(self, work: Work[object], resolution: Resolution) -> Resolution:
         lease, before = self._lease, self._delivery
-        written = await self._context.journal.write(
-            lambda tx: end_doubt(tx, lease, before, work, judges=judges), alone=judges
-        )
-        if written:
-            return resolution
-        return Resolution(self._context.clock.now())  # somebody was faster: look again
+
+        def guarded(tx: Tx) -> bool:
+            same = _is_still(tx, lease, before)
+            if same:
+                work(tx)
+            return same
+
+        written = await self._context.journal.write(guarded)
+        return resolution if written else self._look_again()
+
+    def _look_again(self) -> Resolution:
+        """Somebody was faster."""
+        return Resolution(self._context.clock.now())
 
 
-def end_doubt(
-    tx: Tx, lease: Lease, before: Delivery, work: Work[object], *, judges: bool = False
-) -> bool:
-    """Write what was found out where the doubt is still the same, and ours; whether it was."""
-    if judges:
-        # Whoever holds a lane as its owner passes the fence as well, and that comes before lanes.
-        tx.settings.fence()
-        hold_with_pools(tx, lease.account_id)
+def _is_still(tx: Tx, lease: Lease, before: Delivery) -> bool:
+    """Whether the doubt is the same as it was, and ours."""
     hold(tx, lease)
     after = tx.deliveries.get(before.id)
     same = (after.attempts, after.parts_done) == (before.attempts, before.parts_done)
     # A process in which the call still lives moves the doubt ahead (``late``).
     same = same and after.due_at == before.due_at
-    if after.state is not DeliveryState.UNKNOWN or not same:
-        return False
-    work(tx)
-    return True
+    return same and after.state is DeliveryState.UNKNOWN
+
+
+def end_well(
+    tx: Tx,
+    lease: Lease,
+    before: Delivery,
+    name: str | None,
+    *,
+    whole: bool,
+    now: Instant,
+    in_company: bool = False,
+) -> Literal["written", "changed", "by itself"]:
+    """Write that a message was found where its doubt is still the same; or nothing, where somebody
+    was faster, or where that may stop the account and has to go alone."""
+    if not in_company:
+        # Whoever holds a lane as its owner passes the fence as well, and that comes before lanes.
+        tx.settings.fence()
+        hold_to_stop(tx, lease.account_id)
+    if not _is_still(tx, lease, before):
+        return "changed"
+    done = record_presence(tx, before, name, whole=whole, now=now, in_company=in_company)
+    return "written" if done else "by itself"

@@ -17,6 +17,7 @@ import asyncio
 import hmac
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal, NamedTuple, cast
 
 import structlog
@@ -29,6 +30,7 @@ from paceline.engine.commands import hooking, returns
 from paceline.engine.commands.acknowledging import note
 from paceline.engine.commands.hooking import Stored
 from paceline.engine.commands.returns import TakenIn
+from paceline.engine.listening import NotHere
 from paceline.engine.ports import (
     Account,
     Clock,
@@ -172,20 +174,28 @@ class ReportDesk:
         receipts = [one for one in news if isinstance(one, Receipt)]
         others = [one for one in news if not isinstance(one, Receipt)]
 
-        def work(tx: Tx) -> tuple[bool, TakenIn] | None:
+        def work(tx: Tx, *, in_company: bool = False) -> tuple[bool, TakenIn] | NotHere:
             returns.prepare(tx, others, self._words)
             current = listening.current(tx, admitted.by)
             if current is None:
-                return None
-            noted = [note(tx, current, one, now) for one in receipts]
+                return "changed"
+            if not in_company:
+                returns.hold(tx, current, news)
+            noted = [note(tx, current, one, now, in_company=in_company) for one in receipts]
+            if any(one.taken == "by itself" for one in noted):
+                return "by itself"
             back = [one.returned for one in noted if one.returned is not None]
             early = any(one.taken == "early" for one in noted)
             early = early or returns.come_early(tx, current, others, now)
             return early, returns.take_in(tx, current, others, now, self._words, back)
 
+        written: tuple[bool, TakenIn] | NotHere = "by itself"
         # Whoever needs the fence, or conversations, needs a transaction of its own.
-        alone = returns.goes_alone(news, self._words)
-        return await self._journal.write(work, alone=alone, talk=None if alone else 0)
+        if not returns.goes_alone(news, self._words):
+            written = await self._journal.write(partial(work, in_company=True), talk=0)
+        if written == "by itself":
+            written = await self._journal.write(work, alone=True)
+        return None if isinstance(written, str) else written
 
     def _webhooks(self, admitted: Admitted) -> Webhooks:
         return cast("Webhooks", self._providers.get(admitted.account.provider))

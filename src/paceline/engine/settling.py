@@ -155,14 +155,18 @@ class Aftermath(NamedTuple):
         return self.failed > 0
 
     @property
+    def stops(self) -> bool:
+        """Whether the account or the campaign may be stopped."""
+        stops_one = self.account_event is not None or self.pause_run is not None
+        return stops_one or self.counts_bounces
+
+    @property
     def empty(self) -> bool:
         return (
-            self.account_event is None
-            and self.pause_run is None
+            not self.stops
             and self.suppress is None
             and not self.setbacks
             and self.tried_before is None
-            and not self.counts_bounces
         )
 
 

@@ -146,13 +146,14 @@ class Watcher(Looker):
         now = self._clock.now()
 
         def work(tx: Tx) -> tuple[Watch | None, bool, TakenIn]:
-            returns.prepare(tx, news, self._words)
+            returns.prepare(tx, news, self._words, writes=True)
             after = tx.watches.change(
                 held, self._lease_us, cursor=cursor, read_at=now, problem="", failing_since_at=None
             )
             if after is None:
                 return None, False, TakenIn()
             current = tx.accounts.get(account.id)
+            returns.hold(tx, current, news)
             # Asked first: should it be settled while we look, it is read once more for nothing.
             early = returns.come_early(tx, current, news, now)
             taken = returns.take_in(tx, current, news, now, self._words)

@@ -18,7 +18,7 @@ from paceline.core.states import ACCOUNT, DeliveryState
 from paceline.engine import events
 from paceline.engine.alerts import account_goes_on, mailbox_works
 from paceline.engine.catalogue import Catalogue, limits_changed
-from paceline.engine.pooling import bring_forward, give_back, left_alone
+from paceline.engine.pooling import bring_forward, give_back, hold_to_stop, left_alone
 from paceline.engine.ports import Account, Addressed, Provider, Providers, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.runs import end_if_done
@@ -94,6 +94,7 @@ def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) ->
     """New limits or settings, in force from the next message."""
     tx.settings.fence()
     account = find(tx, name)
+    tx.lanes.hold(account.id)
     policy_name = wish.policy if wish.policy is not None else account.policy_name
     own = merge(_without(account.overrides, wish.unset), wish.overrides)
     changes: dict[str, Any] = {
@@ -149,6 +150,10 @@ def resume(tx: Tx, name: str, at: Instant) -> Account:
 def _move(tx: Tx, name: str, event: str, at: Instant, reason: str) -> Account:
     tx.settings.fence()
     account = find(tx, name)
+    if event == "pause":
+        hold_to_stop(tx, account.id)
+    else:
+        tx.lanes.hold(account.id)
     state = tx.accounts.move(account.id, event, reason=reason)
     if state is None:
         possible = sorted({e for s, e in ACCOUNT.table if s is account.state} & {"pause", "resume"})
@@ -170,6 +175,7 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     """Take an account out of service. Its ledger stays: limits and history are not forgotten."""
     tx.settings.fence()
     account = find(tx, name)
+    hold_to_stop(tx, account.id)
     give_back(tx, account.id, at)
     restored = tx.path.restore(account.id)
     alone = left_alone(tx, account)

@@ -22,7 +22,7 @@ from paceline.engine.coming_back import hand_over, talks_of
 from paceline.engine.commands.receipts import Taken, resolve_by_receipt
 from paceline.engine.early_receipts import keep
 from paceline.engine.naming import named_by
-from paceline.engine.pooling import hold_with_pools
+from paceline.engine.pooling import hold_to_stop
 from paceline.engine.ports import Account, Delivery, Receipt, Tx
 from paceline.engine.runs import end_if_done
 
@@ -39,16 +39,21 @@ class Acknowledged(NamedTuple):
 def acknowledge(tx: Tx, account: Account, receipt: Receipt, at: Instant) -> Taken:
     """Take in what is told of one message, and nothing else is taken in: of an answer that comes
     back a conversation is held, and all lanes come before that."""
+    hold_to_stop(tx, account.id)
     taken, returned = note(tx, account, receipt, at)
     if returned is not None:
         hand_over(tx, account, talks_of(tx, account, [returned]), at)
     return taken
 
 
-def note(tx: Tx, account: Account, receipt: Receipt, at: Instant) -> Acknowledged:
-    """The same, where whoever asks sees to the conversation of what came back."""
-    taken = resolve_by_receipt(tx, account.id, receipt, at)
-    if taken == "early" or receipt.state == "sent":
+def note(
+    tx: Tx, account: Account, receipt: Receipt, at: Instant, *, in_company: bool = False
+) -> Acknowledged:
+    """The same, where whoever asks sees to the conversation of what came back, and to the lanes:
+    what ends a doubt or could not be delivered may stop the account (``returns.hold``).
+    ``in_company`` says that they are not held, and none of these failed."""
+    taken = resolve_by_receipt(tx, account.id, receipt, at, in_company=in_company)
+    if taken in ("early", "by itself") or receipt.state == "sent":
         return Acknowledged(taken)
     if receipt.state == "failed":
         if taken == "resolved":
@@ -73,7 +78,6 @@ def _could_not_be_delivered(
         # Its name may be written down in a moment; then this has to be told again.
         early = on_its_way and _meant(tx, account, receipt) is None
         return Acknowledged("early" if early else "nothing")
-    hold_with_pools(tx, account.id)
     tx.lanes.touch(account.id, at)
     reason = receipt.reason or receipt.code or "the provider could not deliver it"
     said = discreet(reason, delivery.target, delivery.fields)

@@ -10,7 +10,7 @@ from paceline.core.instants import Instant
 from paceline.core.states import DeliveryState
 from paceline.engine.doubts import record_absence, record_presence
 from paceline.engine.lane_writes import cancel_if_gone
-from paceline.engine.pooling import hold_with_pools
+from paceline.engine.pooling import hold_to_stop
 from paceline.engine.ports import Delivery, Tx
 from paceline.engine.runs import end_if_done, reopen_for
 from paceline.engine.stopping import STOPPED_AT
@@ -46,7 +46,7 @@ def resolve_unknown(tx: Tx, delivery_id: int, verdict: Resolved, at: Instant) ->
     if not account_id:
         raise ConflictError(f"delivery {delivery_id} was never tried, so nothing is unknown of it")
     if verdict == "sent":
-        hold_with_pools(tx, account_id)
+        hold_to_stop(tx, account_id)
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
     tx.lanes.touch(account_id, at)
     delivery = tx.deliveries.get(delivery_id)

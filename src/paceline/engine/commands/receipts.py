@@ -18,21 +18,23 @@ from paceline.core.states import DeliveryState
 from paceline.engine.doubts import record_presence, resolution_row
 from paceline.engine.lane_writes import cancel_if_gone
 from paceline.engine.naming import named_by
-from paceline.engine.pooling import hold_with_pools
 from paceline.engine.ports import Delivery, LedgerRow, Receipt, Tx
 from paceline.engine.runs import end_if_done, reopen_for
 
-Taken = Literal["resolved", "early", "nothing"]
+Taken = Literal["resolved", "early", "nothing", "by itself"]
 """What a receipt came to: it ended a doubt; nobody knows yet that there is one, so whoever reports
-should do so again in a while; or there was nothing to be in doubt of."""
+should do so again in a while; there was nothing to be in doubt of; or it may stop the account, and
+is to be taken in once more, alone."""
 
 
-def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -> Taken:
-    """End the doubt that a receipt for this account answers, if there is one."""
+def resolve_by_receipt(
+    tx: Tx, account_id: int, receipt: Receipt, at: Instant, *, in_company: bool = False
+) -> Taken:
+    """End the doubt that a receipt for this account answers, if there is one. It may be what pauses
+    the account: held, and ``in_company``, as ``record_presence`` says."""
     key = named_by(tx, receipt.key)
     if key is None or _in_doubt(tx, account_id, key) is None:
         return "nothing"
-    hold_with_pools(tx, account_id)
     # From here on the lane cannot clear the doubt by itself, so what is read next stays true.
     tx.lanes.touch(account_id, at)
     delivery = _in_doubt(tx, account_id, key)
@@ -43,7 +45,8 @@ def resolve_by_receipt(tx: Tx, account_id: int, receipt: Receipt, at: Instant) -
         return "early"
     tried = [row for row in tx.ledger.of_delivery(delivery.id) if _is_try(row, key.part)]
     if receipt.state != "failed":
-        _arrived(tx, delivery, receipt, at)
+        if not _arrived(tx, delivery, receipt, at, in_company=in_company):
+            return "by itself"
         cancel_if_gone(tx, tx.accounts.get(account_id), delivery.id, at)
     elif len(tried) == 1:
         _failed(tx, delivery, tried[0], receipt, at)
@@ -74,11 +77,14 @@ def _is_try(row: LedgerRow, part: int) -> bool:
     return row.kind == "intent" and row.part == part
 
 
-def _arrived(tx: Tx, delivery: Delivery, receipt: Receipt, at: Instant) -> None:
+def _arrived(
+    tx: Tx, delivery: Delivery, receipt: Receipt, at: Instant, *, in_company: bool
+) -> bool:
     run = tx.runs.get(delivery.run_id)
     parts = len(delivery.content or run.parts_of(delivery.step))
     whole = delivery.parts_done + 1 >= parts
-    record_presence(tx, delivery, receipt.provider_id or None, whole=whole, now=at)
+    name = receipt.provider_id or None
+    return record_presence(tx, delivery, name, whole=whole, now=at, in_company=in_company)
 
 
 def _failed(tx: Tx, delivery: Delivery, intent: LedgerRow, receipt: Receipt, at: Instant) -> None:

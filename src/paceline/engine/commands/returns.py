@@ -32,7 +32,7 @@ from paceline.engine.commands.standing import stands
 from paceline.engine.muted import learn, take_back
 from paceline.engine.opting_out import is_asked, obey, wish_of
 from paceline.engine.people import known_as
-from paceline.engine.pooling import hold_with_pools
+from paceline.engine.pooling import hold_to_stop
 from paceline.engine.ports import (
     Accepted,
     Account,
@@ -92,12 +92,32 @@ def goes_alone(news: Sequence[News], words: OptOut = DEFAULT) -> bool:
     )
 
 
-def prepare(tx: Tx, news: Sequence[News], words: OptOut = DEFAULT) -> None:
+def prepare(tx: Tx, news: Sequence[News], words: OptOut = DEFAULT, *, writes: bool = False) -> None:
     """First in a transaction that takes news in: who is never to be written to again is suppressed
-    behind the fence, and the fence comes before anything is written."""
+    behind the fence, and the fence comes before anything is written. ``writes``: something is,
+    before the lanes are held of an account that may be stopped."""
     if passes_the_fence(news, words):
         tx.contacts.hold(alone=False)
         tx.settings.fence()
+    elif writes and may_stop(news):
+        tx.settings.fence()
+
+
+def may_stop(news: Sequence[News]) -> bool:
+    """Whether the account that these came to may be stopped by them: a letter came back, a message
+    could not be delivered, or a doubt ends well after others did; or its provider says so."""
+    return any(
+        isinstance(one, Returned | AccountNews)
+        or (isinstance(one, Receipt) and (one.state == "failed" or one.key is not None))
+        for one in news
+    )
+
+
+def hold(tx: Tx, account: Account, news: Sequence[News]) -> None:
+    """Second, in a transaction of its own: the lanes of an account that may be stopped, before any
+    of it is taken in."""
+    if may_stop(news):
+        hold_to_stop(tx, account.id)
 
 
 def take_in(
@@ -108,10 +128,8 @@ def take_in(
     words: OptOut = DEFAULT,
     returned: Iterable[Delivery] = (),
 ) -> TakenIn:
-    """Write down what came to this account's mailbox. What has ``returned`` of its messages, as is
-    known already, also concerns conversations."""
-    if any(isinstance(one, Returned | AccountNews) for one in news):
-        hold_with_pools(tx, account.id)  # it may be stopped by them
+    """Write down what came to this account's mailbox, behind ``hold``. What has ``returned`` of its
+    messages, as is known already, also concerns conversations."""
     back = list(returned)
     bounced = complaints = 0
     stopped = [one for one in news if wish_of(one, words) is not None]

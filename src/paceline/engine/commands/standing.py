@@ -24,8 +24,9 @@ log = structlog.get_logger("paceline.standing")
 
 
 def stands(tx: Tx, account: Account, news: AccountNews, at: Instant) -> AccountState | None:
-    """Behind the fence: act upon a report; the account's new state, if it has one. Reports may
-    overtake each other: one that is older than another that was acted upon says nothing."""
+    """Behind the fence, with the lanes of an account that may be stopped (``hold_to_stop``): act
+    upon a report; the account's new state, if it has one. Reports may overtake each other: one that
+    is older than another that was acted upon says nothing."""
     told_at = min(news.at or at, at)
     if not _is_news(tx, account, news.state, told_at):
         return None
@@ -69,6 +70,7 @@ def _goes_on(tx: Tx, account: Account, at: Instant) -> AccountState | None:
     event = {AccountState.SUSPENDED: "resume", AccountState.COOLING_DOWN: "reopen"}
     if not by_report or account.state not in event:
         return None
+    tx.lanes.hold(account.id)
     state = tx.accounts.move(account.id, event[account.state])
     if state is not None:
         events.account_is(tx, tx.accounts.get(account.id), state, at)
