@@ -19,7 +19,7 @@ from paceline.engine import events
 from paceline.engine.alerts import account_goes_on, mailbox_works
 from paceline.engine.catalogue import Catalogue, limits_changed
 from paceline.engine.pooling import bring_forward, give_back, hold_to_stop, left_alone
-from paceline.engine.ports import Account, Addressed, Provider, Providers, Run, Tx
+from paceline.engine.ports import Account, Addressed, Providers, Run, Tx
 from paceline.engine.ports.pools import NOBODY
 from paceline.engine.runs import end_if_done
 
@@ -74,7 +74,9 @@ def add(tx: Tx, new: NewAccount, house: House, at: Instant) -> Account:
         raise ConflictError(f"an account named '{new.name}' exists already", key="name")
     provider = house.providers.get(new.provider)
     checked = provider.check(new.settings)
-    _check_address(provider, checked, new.address or new.name)
+    if isinstance(provider, Addressed):
+        # Where letters are from follows from both, so it is looked at when both are known.
+        provider.check_address(checked, new.address or new.name)
     policy_id = house.catalogue.version(tx, new.policy, new.overrides, at, where=new.name)
     account = tx.accounts.add(
         name=new.name,
@@ -102,26 +104,24 @@ def change(tx: Tx, name: str, wish: AccountChange, house: House, at: Instant) ->
         "overrides": own,
         "policy_id": house.catalogue.version(tx, policy_name, own, at, where=name),
     }
-    provider = house.providers.get(account.provider)
-    if wish.settings:
-        merged = {**house.providers.unsealed(account).settings, **wish.settings}
-        checked = provider.check(merged)
-        _check_address(provider, checked, account.address if wish.address is None else wish.address)
-        changes["settings"] = house.providers.sealed(account.provider, name, checked)
-    elif wish.address is not None and isinstance(provider, Addressed):
-        _check_address(provider, house.providers.unsealed(account).settings, wish.address)
+    if wish.settings or wish.address is not None:
+        provider = house.providers.get(account.provider)
+        checked: Mapping[str, Any] = {}
+        if wish.settings or isinstance(provider, Addressed):
+            checked = provider.check(
+                {**house.providers.unsealed(account).settings, **wish.settings}
+            )
+        if isinstance(provider, Addressed):
+            address = account.address if wish.address is None else wish.address
+            provider.check_address(checked, address)
+        if wish.settings:
+            changes["settings"] = house.providers.sealed(account.provider, name, checked)
     if wish.address is not None:
         changes["address"] = wish.address
     tx.accounts.update(account.id, **changes)
     limits_changed(tx, account, at)
     _tell(tx, EventKind.ACCOUNT_CHANGED, account, at)
     return tx.accounts.get(account.id)
-
-
-def _check_address(provider: Provider, settings: Mapping[str, Any], address: str) -> None:
-    """Where letters are from follows from both together, so it is looked at when both are known."""
-    if isinstance(provider, Addressed):
-        provider.check_address(settings, address)
 
 
 def _without(own: Mapping[str, Any], unset: tuple[str, ...]) -> dict[str, Any]:
