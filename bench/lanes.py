@@ -19,6 +19,8 @@ from paceline.engine.clock import SystemClock
 RATE = "40/min"
 CPU_OF_1000 = 0.5
 KB_PER_IDLE_LANE = 20.0
+ENOUGH = 1_000
+"""Of fewer, what the process grows by in steps tells more than the lanes do."""
 ACHIEVED = 0.99
 SERVE_WITHIN_S = 1_200
 
@@ -83,6 +85,7 @@ def _row(lanes: int, found: dict[str, Any]) -> Row:
     # Over the whole time, the warm-up included: one that is over is one too many.
     more["overshoot"] = found["overshoot"]
     more = {name: round(value, 4) for name, value in more.items()}
+    more["asked"] = lanes
     return Row.of_runs(f"lanes {lanes}", found["per_second"], **more)
 
 
@@ -90,8 +93,8 @@ def ratios(rows: list[Row]) -> list[Ratio]:
     made = []
     for row in rows:
         cpu_bar = CPU_OF_1000 if row.name == "lanes 1000" else None
-        # Of few lanes, what the process grows by in steps tells more than the lanes do.
-        kb_bar = KB_PER_IDLE_LANE if row.more["sending"] >= 1_000 else None
+        # By how many there were to be: where fewer were sending, something is wrong.
+        kb_bar = KB_PER_IDLE_LANE if row.more["asked"] >= ENOUGH else None
         idle_kb = row.more["kb_per_idle_lane"]
         made += [
             Ratio(f"{row.name} cpu / one core", row.more["cpu_share"], at_most=cpu_bar),

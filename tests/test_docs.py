@@ -11,6 +11,7 @@ from paceline.core.policy import KEYS, Policy
 from paceline.core.presets import PRESETS
 from paceline.engine.campaign_spec import KEYS as CAMPAIGN_KEYS
 from paceline.engine.campaign_spec import CampaignSpec
+from paceline.engine.run_queue import AT_FIRST, LARGEST_PAGE, PAGE
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -54,6 +55,20 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
         for target in re.findall(r"\]\((?!https:)([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_how_much_a_measured_claim_reads_is_what_a_lane_reads() -> None:
+    told = (DOCS / "performance.md").read_text().split("### claims\n")[1].split("Its statements")[0]
+    assert f"page of {PAGE} deliveries" in told
+    assert f"reads {LARGEST_PAGE} the next time" in told and f"begins with {AT_FIRST};" in told
+
+
+def test_tables_of_fewer_repetitions_than_usual_are_named() -> None:
+    text = (DOCS / "performance.md").read_text()
+    usual = text.split("## How measured")[1].split("Each runs")[0]
+    fewer = re.findall(r"^### (\w+), [-\d]+\n\n.*(?:medians of [^5f]|one repetition)", text, re.M)
+    assert fewer == ["engine", "conversations"]
+    assert "engines were looked at three times, conversations once" in usual
 
 
 def test_the_picture_loads_nothing_from_elsewhere() -> None:

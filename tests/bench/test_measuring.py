@@ -167,7 +167,7 @@ def test_lanes_are_watched(here: Places) -> None:
     found = row.to_mapping()
     assert found["name"] == "lanes 5"
     assert len(found["repetitions"]) == 2
-    assert (found["sending"], found["withdrawn"]) == (5, 0)
+    assert (found["asked"], found["sending"], found["withdrawn"]) == (5, 5, 0)
     assert found["cpu_share"] > 0
     assert found["sending_mb"] > 1
     assert found["overshoot"] >= 0

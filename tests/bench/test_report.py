@@ -95,18 +95,22 @@ def test_the_table_shows_bars_and_whether_they_are_met() -> None:
 
 def test_which_lanes_have_a_bar_for_what_they_cost() -> None:
     paid = {"cpu_share": 0.9, "kb_per_idle_lane": 30.0, "achieved_share": 1.0, "overshoot": 0.0}
+    counts = {"lanes 10": (10, 10), "lanes 1000": (1_000, 1_000), "lanes 10000": (10_000, 9)}
     made = lanes.ratios(
-        [Row(f"lanes {count}", 1, paid | {"sending": count}) for count in (10, 1_000, 10_000)]
+        [
+            Row(name, 1, paid | {"asked": asked, "sending": sending})
+            for name, (asked, sending) in counts.items()
+        ]
     )
     assert [ratio.name for ratio in made if not ratio.met] == [
         "lanes 1000 cpu / one core",
         "lanes 1000 kB per idle lane",
         "lanes 10000 kB per idle lane",
-    ]
+    ], "also where hardly any of them were sending"
 
 
 def test_a_send_too_early_or_too_few_of_them_miss_a_bar() -> None:
-    more = {"cpu_share": 0.1, "kb_per_idle_lane": 1.0, "sending": 10}
+    more = {"cpu_share": 0.1, "kb_per_idle_lane": 1.0, "asked": 10}
     bad = Row("lanes 10", 1, more | {"achieved_share": 0.98, "overshoot": 0.001})
     missed = [ratio.name for ratio in lanes.ratios([bad]) if not ratio.met]
     assert missed == ["lanes 10 sent / allowed", "lanes 10 overshoot"]
