@@ -2,43 +2,37 @@
 
 It is launched as any other, and the engine that would send it runs it in virtual time against a
 provider that always accepts; once more with the busiest account banned halfway. Nothing is sent,
-and nothing is stored.
+and nothing is stored. How it is played is said in ``rehearsal.py``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from paceline.core.instants import DAY, MINUTE, SECOND, Instant, iso
-from paceline.core.model import Content, Part
+from paceline.core.instants import Instant, iso
 from paceline.core.policy import Policy
-from paceline.core.states import DeliveryState
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.ports import Account
 from paceline.sim.checks.time import day_of
-from paceline.sim.mailing import Mailing
 from paceline.sim.many import spread
-from paceline.sim.simulation import perform
-from paceline.sim.worlds import Sender, World
-
-LONGEST_US = 400 * DAY
-"""No campaign is followed for longer."""
-
-QUICK_US = 10 * SECOND
-"""How often is looked where lanes hear of something only then: of what is nobody's in a pool, of
-what follows. By the minute, accounts that send every other minute would be late for that alone."""
+from paceline.sim.rehearsal import Play, Played, Seated, mailing_of, rehearse, world_of
 
 WORTH_IT = 200
 """Messages from which on it is worth starting workers."""
 
 LEFT_OUT = (
     "what these accounts have sent already and what other campaigns will have them send",
+    "whom they have written to lately, and what providers and signals hold them back for now",
     "what the messages say: no file, template or variable is looked at",
 )
 """What a forecast knows nothing of, for people to be told; ``paceline plan`` counts the first."""
+
+BIDDEN = "the follow-up that whoever bids it is sent as well: nobody knows who will"
+"""The same of a campaign that has one."""
 
 Span = tuple[Instant, Instant]
 """The earliest and the latest instant over all seeds."""
@@ -51,75 +45,93 @@ class AccountForecast:
     sent: int
     done_at: Span | None
     most_per_day: int
+    """Messages, as a plan counts them."""
+    most_parts_per_day: int
+    """The same in parts, which is what its limits count."""
     limits: tuple[str, ...]
+    shut: str | None
+    """Why it can send nothing unless somebody does something; None if it can."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "total": self.total,
+            "sent": self.sent,
+            "done_at": _span(self.done_at),
+            "most_per_day": self.most_per_day,
+            "most_parts_per_day": self.most_parts_per_day,
+            "limits": list(self.limits),
+            "shut": self.shut,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """What happens when the account with most to do is banned halfway."""
+    """What happens when the account that sends most is banned halfway."""
 
     account: str
     after: int
+    """How many messages it has sent by then."""
     sent: int
     left: int
+    """Everything that is not sent: what waits, and what is given up."""
+    waiting: int
+    """What waits for the account to come back, and would have been sent but for the ban."""
+    until: Instant | None
+    """When the last of these is given up; None if some are never."""
+    unsent: Mapping[str, int]
+    """How many others are not sent, by the reason."""
     done_at: Instant | None
     """When those on other accounts are done; None if there are none."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {
+            "account": self.account,
+            "after": self.after,
+            "sent": self.sent,
+            "left": self.left,
+            "waiting": self.waiting,
+            "until": _iso(self.until),
+            "unsent": dict(self.unsent),
+            "done_at": _iso(self.done_at),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     campaign: str
+    plays: int
+    """How often it was played, but for the ban."""
     total: int
     sent: int
+    """In the play in which fewest were; what is said of messages is said of that."""
+    most_sent: int
+    unsent: Mapping[str, int]
+    """How many are not sent, by the reason."""
     done_at: Span | None
     accounts: tuple[AccountForecast, ...]
-    death: Death
+    death: Death | None
+    """None where nothing is sent at all: nobody can die halfway."""
     violations: tuple[str, ...]
+    left_out: tuple[str, ...] = LEFT_OUT
+    unreachable: Mapping[str, int] = field(default_factory=dict)
+    """People of its audience who are no part of the total, by the reason."""
 
     def to_mapping(self) -> dict[str, Any]:
         return {
             "campaign": self.campaign,
+            "plays": self.plays,
             "total": self.total,
             "sent": self.sent,
+            "most_sent": self.most_sent,
+            "unsent": dict(self.unsent),
+            "unreachable": dict(self.unreachable),
             "done_at": _span(self.done_at),
-            "accounts": [
-                {
-                    "name": account.name,
-                    "total": account.total,
-                    "sent": account.sent,
-                    "done_at": _span(account.done_at),
-                    "most_per_day": account.most_per_day,
-                    "limits": list(account.limits),
-                }
-                for account in self.accounts
-            ],
-            "if_an_account_dies": {
-                "account": self.death.account,
-                "after": self.death.after,
-                "sent": self.death.sent,
-                "left": self.death.left,
-                "done_at": None if self.death.done_at is None else iso(self.death.done_at),
-            },
+            "accounts": [account.to_mapping() for account in self.accounts],
+            "if_an_account_dies": None if self.death is None else self.death.to_mapping(),
             "violations": list(self.violations),
-            "left_out": list(LEFT_OUT),
+            "left_out": list(self.left_out),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What one play of the campaign came to."""
-
-    seed: int
-    sends: tuple[tuple[str, Instant], ...]
-    """From which account, and when."""
-    owned: Mapping[str, tuple[int, int]]
-    """By account, how many deliveries were its own in the end, and how many of them sent."""
-    total: int
-    sent: int
-    violations: tuple[str, ...]
-
-    def sends_of(self, account: str | None) -> list[Instant]:
-        return [at for name, at in self.sends if account in (None, name)]
 
 
 def forecast(
@@ -137,117 +149,79 @@ def forecast(
 
     ``zones`` are where its people live, one by one, for a campaign that goes by their hours.
     """
-    shares = Counter(accounts[number % len(accounts)].name for number in range(targets))
-    busiest = max(accounts, key=lambda account: shares[account.name]).name
-    messages = 1 + len(spec.steps)
-    after = max(1, shares[busiest] * messages // 2)
-    mailing = _mailing(spec, targets, start_at, tuple(zones))
-    doomed = _world(mailing, accounts, start_at, dies=busiest, after=after)
-    plays = [(seed, _world(mailing, accounts, start_at)) for seed in seeds] + [(seeds[-1], doomed)]
+    seats = tuple(Seated.of(account, spec, spec.start_at or start_at) for account in accounts)
+    mailing = mailing_of(spec, targets, seats, start_at, tuple(zones))
+    world = partial(world_of, mailing, seats, start_at)
     if mailing.deliveries < WORTH_IT:
         workers = 1
     played: list[Played] = []
-    death: Played | None = None
-    for dies, found in spread(_play, plays, workers):
+    for found in spread(rehearse, [Play(seed, world(), seats) for seed in seeds], workers):
         advance()
-        if dies:
-            death = found
-        else:
-            played.append(found)
-    assert death is not None, "it was played"
+        played.append(found)
     played.sort(key=lambda one: one.seed)
+    model = played[-1]
+    dead, died = None, _busiest(accounts, model)
+    if died is not None:
+        name, parts = died
+        (dead,) = spread(rehearse, [Play(model.seed, world(name, parts), seats, name)], 1)
+    advance()
+    least = min(played, key=lambda one: one.sent)
     return Forecast(
         campaign=spec.name,
+        plays=len(played),
         total=mailing.deliveries,
-        sent=min(one.sent for one in played),
+        sent=least.sent,
+        most_sent=max(one.sent for one in played),
+        unsent=_counted(least.unsent.values()),
         done_at=_done(played),
-        accounts=tuple(_of_account(account, played) for account in accounts),
-        death=_death(busiest, after, death),
-        violations=tuple(
-            f"seed {one.seed}: {broken}" for one in (*played, death) for broken in one.violations
+        accounts=tuple(
+            _of_account(account, seat, played, least)
+            for account, seat in zip(accounts, seats, strict=True)
         ),
+        death=None if dead is None or died is None else _death(died[0], model, dead),
+        violations=tuple(_violations(played, dead, died[0] if died else "")),
+        left_out=LEFT_OUT if spec.follow_up is None else (*LEFT_OUT, BIDDEN),
     )
 
 
-def _play(part: tuple[int, World]) -> tuple[bool, Played]:
-    """Whether somebody dies in it, and what it came to."""
-    seed, world = part
-    verdict, evidence = perform(seed, world, "none")
-    owned: dict[str, tuple[int, int]] = {}
-    for delivery in evidence.deliveries:
-        if delivery.account_id is not None:
-            total, sent = owned.get(name := evidence.accounts[delivery.account_id], (0, 0))
-            owned[name] = (total + 1, sent + (delivery.state is DeliveryState.SENT))
-    return any(sender.settings for sender in world.senders), Played(
-        seed=seed,
-        sends=tuple(
-            (effect.account, effect.at) for held in evidence.accepted.values() for effect in held
-        ),
-        owned=owned,
-        total=len(evidence.deliveries),
-        sent=sum(sent for _, sent in owned.values()),
-        violations=tuple(f"{broken.invariant}: {broken.detail}" for broken in verdict.violations),
+def _busiest(accounts: Sequence[Account], model: Played) -> tuple[str, int] | None:
+    """Who sends most messages, and how many parts it has sent when half of them are out; None if
+    nobody sends anything."""
+    wholes = {account.name: model.calls_until(account.name) for account in accounts}
+    name = max(wholes, key=lambda name: len(wholes[name]))
+    whole = wholes[name]
+    half = len(whole) // 2
+    return (name, whole[half - 1] if half else 0) if whole else None
+
+
+def _death(account: str, model: Played, dead: Played) -> Death:
+    waiting = dead.waiting.keys() - model.unsent.keys()
+    given_up = {one: model.unsent[one] for one in dead.waiting if one not in waiting}
+    untils = [dead.waiting[one] for one in waiting]
+    known = [until for until in untils if until is not None]
+    return Death(
+        account=account,
+        after=dead.owned.get(account, (0, 0))[1],
+        sent=dead.sent,
+        left=dead.total - dead.sent,
+        waiting=len(waiting),
+        until=max(known) if known and len(known) == len(untils) else None,
+        unsent=_counted([*dead.unsent.values(), *given_up.values()]),
+        done_at=max((one.at for one in dead.sends if one.account != account), default=None),
     )
 
 
-def _mailing(
-    spec: CampaignSpec, targets: int, start_at: Instant, zones: tuple[str, ...]
-) -> Mailing:
-    return Mailing(
-        spec.name,
-        spec.accounts,
-        targets,
-        parts=_plain(spec.content),
-        action=spec.action,
-        window=spec.window,
-        at_close=spec.at_close,
-        priority=spec.priority,
-        launched_after_us=max(0, (spec.start_at or start_at) - start_at),
-        recipient_hours=spec.recipient_hours,
-        expire_after_us=spec.expire_after_us,
-        assignment=spec.assignment,
-        steps=tuple(replace(step, content=Content(_plain(step.content))) for step in spec.steps),
-        before_open=spec.before_open,
-        spread_days=spec.spread_days,
-        zone=spec.zone,
-        zones=zones,
-        planned=True,
-    )
+def _violations(played: Sequence[Played], dead: Played | None, died: str) -> Iterator[str]:
+    for one in played:
+        for broken in one.violations:
+            yield f"seed {one.seed}: {broken}"
+    if dead is not None:
+        for broken in dead.violations:
+            yield f"seed {dead.seed}, with {died} banned: {broken}"
 
 
-def _world(
-    mailing: Mailing,
-    accounts: Sequence[Account],
-    start_at: Instant,
-    dies: str | None = None,
-    after: int = 0,
-) -> World:
-    senders = tuple(
-        Sender(
-            account.name,
-            account.policy,
-            settings={"ban_after": after} if account.name == dies else {},
-        )
-        for account in accounts
-    )
-    return World(
-        "forecast",
-        start_at,
-        lasts_us=0,
-        calm_us=LONGEST_US,
-        senders=senders,
-        mailings=(mailing,),
-        processes=1,
-        poll_us=QUICK_US if mailing.steps or mailing.assignment == "pooled" else MINUTE,
-        rests=True,
-        operated=False,
-        tended=False,
-    )
-
-
-def _plain(content: Content) -> tuple[Part, ...]:
-    """Parts without variables and files: only their places in the pace count."""
-    return tuple(Part("text", f"in place of {part.kind}") for part in content.parts)
+def _counted(reasons: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(reasons).most_common())
 
 
 def _done(played: Sequence[Played], account: str | None = None) -> Span | None:
@@ -256,20 +230,26 @@ def _done(played: Sequence[Played], account: str | None = None) -> Span | None:
     return (min(known), max(known)) if known else None
 
 
-def _of_account(account: Account, played: Sequence[Played]) -> AccountForecast:
+def _of_account(
+    account: Account, seat: Seated, played: Sequence[Played], least: Played
+) -> AccountForecast:
     policy = Policy.from_mapping(account.policy, where=account.name)
-    days = [
-        Counter(day_of(at, policy.day_zone) for at in one.sends_of(account.name)) for one in played
-    ]
-    total, sent = played[-1].owned.get(account.name, (0, 0))
+    days = [one.per_day(account.name, partial(_day, zone=policy.day_zone)) for one in played]
+    total, sent = least.owned.get(account.name, (0, 0))
     return AccountForecast(
         name=account.name,
         total=total,
         sent=sent,
         done_at=_done(played, account.name),
-        most_per_day=max((max(day.values(), default=0) for day in days), default=0),
+        most_per_day=max(messages for messages, _ in days),
+        most_parts_per_day=max(parts for _, parts in days),
         limits=_limits(policy),
+        shut=seat.shut,
     )
+
+
+def _day(at: Instant, zone: str) -> object:
+    return day_of(at, zone)
 
 
 def _limits(policy: Policy) -> tuple[str, ...]:
@@ -285,16 +265,9 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _death(account: str, after: int, played: Played) -> Death:
-    others = [at for name, at in played.sends if name != account]
-    return Death(
-        account=account,
-        after=after,
-        sent=played.sent,
-        left=played.total - played.sent,
-        done_at=max(others, default=None),
-    )
-
-
 def _span(span: Span | None) -> dict[str, str] | None:
     return None if span is None else {"earliest": iso(span[0]), "latest": iso(span[1])}
+
+
+def _iso(at: Instant | None) -> str | None:
+    return None if at is None else iso(at)

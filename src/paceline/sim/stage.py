@@ -12,7 +12,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from paceline.core.instants import MILLISECOND, Instant
-from paceline.core.model import Content, Target
+from paceline.core.model import Content, Standing, Target
+from paceline.core.states import AccountState as A
 from paceline.engine import launching
 from paceline.engine.campaign_spec import CampaignSpec
 from paceline.engine.catalogue import Catalogue
@@ -42,7 +43,7 @@ from paceline.sim.responding import WAY
 from paceline.sim.trace import Trace
 from paceline.sim.weather import CLIMATES, Faults, Weather
 from paceline.sim.witness import Witness
-from paceline.sim.worlds import World
+from paceline.sim.worlds import Sender, World
 
 DRIFT_US = 200 * MILLISECOND
 """By how much the clocks of a fleet differ all the time."""
@@ -142,13 +143,7 @@ def set_stage(
     with store.write() as tx:
         tx.settings.put("instance", "sim")
         for sender in world.senders:
-            new = NewAccount(
-                sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
-            )
-            account = accounts.add(tx, new, house, clock.now())
-            if world.talk is not None:
-                patience = world.talk.patience[sender.name]._asdict()
-                tx.accounts.update(account.id, answering={"way": WAY, **patience})
+            _add_sender(tx, world, sender, house, clock.now())
         if world.talk is not None:
             let_knock(tx)
         for signal, rule in (world.signals or {}).items():
@@ -188,6 +183,26 @@ def _provider(
     office = PostOffice(clock, letters, world.post, trace)
     office.set_up([sender.name for sender in world.senders], world.lasts_us)
     return letters, office
+
+
+def _add_sender(tx: Tx, world: World, sender: Sender, house: House, at: Instant) -> None:
+    new = NewAccount(
+        sender.name, "sandbox", sender.name, sender.settings, sender.preset, sender.policy
+    )
+    account = accounts.add(tx, new, house, at)
+    if sender.standing is not None:
+        _let_stand(tx, account.id, sender.standing)
+    if world.talk is not None:
+        patience = world.talk.patience[sender.name]._asdict()
+        tx.accounts.update(account.id, answering={"way": WAY, **patience})
+
+
+def _let_stand(tx: Tx, account_id: int, standing: Standing) -> None:
+    """It is in what it is in; a limit that it has reached follows from what it sends."""
+    tx.accounts.update(account_id, warm_since_at=standing.warm_since_at)
+    events = {A.PAUSED: "pause", A.SUSPENDED: "suspend", A.COOLING_DOWN: "cool_down"}
+    if (event := events.get(standing.state)) is not None:
+        tx.accounts.move(account_id, event, reason=standing.reason, until_at=standing.until_at)
 
 
 def _links(store: Store) -> Links | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline.core.hours import Hours
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
-from paceline.core.model import Part
+from paceline.core.model import Part, Standing
 from paceline.sim.mailing import ZONES, Mailing
 from paceline.sim.post import Post
 from paceline.sim.reminding import Routine
@@ -29,6 +29,8 @@ class Sender:
     policy: Mapping[str, Any]
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    standing: Standing | None = None
+    """What it is in, where it is not new."""
 
 
 @dataclass(frozen=True, slots=True)
