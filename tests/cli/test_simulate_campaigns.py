@@ -28,7 +28,7 @@ def always_that_sunday(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def add(paceline: CommandLine) -> Any:
     def add_account(name: str, **limits: str) -> None:
-        words = [f"--set={key.replace('_', '.')}={value}" for key, value in limits.items()]
+        words = [f"--set={key.replace('ly_', 'ly.')}={value}" for key, value in limits.items()]
         paceline.ok("account", "add", name, "--provider", "sandbox", *words)
 
     return add_account
@@ -176,7 +176,7 @@ def test_an_account_that_is_warm_is_not_played_as_a_new_one(
 def test_whoever_is_no_part_of_it_is_named(paceline: CommandLine, add: Any) -> None:
     add("shop")
     file = campaign(paceline, 'accounts = ["shop"]')
-    paceline.ok("suppress", "add", "person-3")
+    paceline.ok("suppress", "add", "person-3", "--kind", "other")
     told = forecast(paceline, file)
     assert told["unreachable"] == plan(paceline, file)["unreachable_by"]
     assert (
@@ -294,6 +294,12 @@ def test_a_database_that_is_not_there_is_no_broken_limit(paceline: CommandLine) 
     answer = paceline("simulate", "-f", file)
     assert answer.code == 1
     assert "there is no database" in answer.err
+
+
+def test_every_limit_that_slows_it_is_named(paceline: CommandLine, add: Any) -> None:
+    add("shop", per_recipient="1/week", concurrency="3")
+    told = forecast(paceline, campaign(paceline, 'accounts = ["shop"]', count=2))
+    assert told["accounts"][0]["limits"] == ["concurrency 3", "per_recipient 1/week"]
 
 
 # ---------------------------------------------------------------------- what it is asked for

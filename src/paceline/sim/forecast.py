@@ -255,7 +255,8 @@ def _day(at: Instant, zone: str) -> object:
 def _limits(policy: Policy) -> tuple[str, ...]:
     """What bounds the pace, as people write it."""
     written = policy.to_mapping()
-    named = ("rate", "spacing", "min_gap", "batch", "daily", "weekly", "hours", "warmup")
+    pace = ("rate", "spacing", "min_gap", "batch", "concurrency")
+    named = (*pace, "daily", "weekly", "hours", "warmup", "per_recipient")
     return tuple(f"{key} {_words(written[key])}" for key in named if key in written)
 
 
