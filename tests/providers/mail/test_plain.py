@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.providers.mail.plain import plain_text
+from paceline.providers.mail.plain import MOST_INSET, plain_text
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,22 @@ def test_what_is_read(html: str, text: str) -> None:
 @given(st.text(alphabet="<>/=\"'&;#ab \n!-[]?pulioscrt", max_size=200))
 def test_anything_can_be_read(html: str) -> None:
     assert "\n\n\n" not in plain_text(html)
+
+
+def test_lists_are_set_in_to_a_depth_only() -> None:
+    """Or the text would be as long as the square of the page."""
+    pieces = plain_text("<ul><li>" * 1_000).split("\n")
+    assert len(pieces) == 1_000
+    assert max(piece.index("-") for piece in pieces) == 2 * (MOST_INSET - 1)
+    ended = plain_text("<ul><li>" * 20 + "in" + "</ul>" * 19 + "<li>out").split("\n")
+    assert ended[-1] == "- out"
+
+
+def test_no_more_is_read_than_is_wanted() -> None:
+    page = "<p>one</p><p>two</p>"
+    assert plain_text(page, 6) == "one\n\nt"
+    assert plain_text(page, 100) == plain_text(page) == "one\n\ntwo"
+    # What would come behind it is not even looked at.
+    assert plain_text("<p>one</p><![what[", 3) == "one"
+    with pytest.raises(AssertionError):
+        plain_text("<p>one</p><![what[")

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.core.instants import parse_instant
 from paceline.engine.ports.webhooks import Inbound, News, Receipt, Returned
 from paceline.providers.mail.ids import id_of
 from paceline.providers.mail.incoming import (
-    LONGEST_TEXT,
     MOST_BYTES,
     addresses_in,
     taken_apart,
     words_in,
 )
-from paceline.providers.mail.reports import LONGEST_SUBJECT, read_letter
-from tests.providers.mail.letters_in import KEY, NAME, OURS, WHOM, Came
+from tests.providers.mail.letters_in import KEY, NAME, WHOM, Came
 from tests.providers.mail.letters_in.doubtful import DOUBTFUL
 from tests.providers.mail.letters_in.encoded import ENCODED
 from tests.providers.mail.letters_in.people import OTHERS
 from tests.providers.mail.letters_in.prose import PROSE
 from tests.providers.mail.letters_in.statuses import STATUSES
+from tests.providers.mail.reading import AT, check, read
 
-AT = parse_instant("2026-11-16T12:00:00Z")
 LETTERS = (*STATUSES, *PROSE, *OTHERS, *DOUBTFUL, *ENCODED)
-
-
-def read(raw: bytes) -> list[News]:
-    return read_letter(raw, ours=[OURS, "sales@shop.example"], at=AT)
 
 
 def one(text: str) -> News:
@@ -285,23 +276,6 @@ def test_what_nobody_wrote_is_nothing() -> None:
 # ---------------------------------------------------------------------- whatever anybody may send
 
 
-def check(news: list[News]) -> None:
-    """Small enough, and such that both databases keep it."""
-    assert len(news) <= 50
-    for each in news:
-        for value in each:
-            if isinstance(value, str):
-                value.encode()
-                assert "\x00" not in value
-        if isinstance(each, Inbound):
-            assert each.sender and each.chat and len(each.sender) <= 254 >= len(each.chat)
-            assert len(each.text) <= LONGEST_TEXT and len(each.subject) <= LONGEST_SUBJECT
-            assert "\n" not in each.subject and 0 < len(each.provider_id) <= 255
-        if isinstance(each, Returned):
-            assert len(each.reason) <= 300 and len(each.address) <= 254
-            assert "\n" not in each.reason
-
-
 @given(st.binary(max_size=2_000))
 def test_any_bytes(raw: bytes) -> None:
     check(read(raw))
@@ -327,54 +301,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 @settings(max_examples=300)
 def test_letters_with_anything_in_them(raw: bytes) -> None:
     check(read(raw))
-
-
-HEADS = {
-    "many-parts": b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 60_000,
-    "deep": b"".join(
-        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(5_000)
-    ),
-    "letters-in-letters": b"Content-Type: message/rfc822\n\n" * 8_000,
-    "long-type": b'Content-Type: multipart/mixed; "' + b";" * 250_000 + b"\n\nx",
-    "folded-type": b"Content-Type: multipart/mixed" + b'\n ";' * 60_000 + b"\n\nx",
-    "long-line": b"\n" + b"a" * 300_000,
-    "at-signs": b"\n" + b"@" * 300_000,
-    "comments": b"Reply-To: " + b"(" * 100_000 + b"\n\nx",
-    "angles": b"Reply-To: " + b"<" * 100_000 + b"\n\nx",
-    "quotes": b"To: " + b'"\\' * 60_000 + b"\n\nx",
-    "words": b"Subject: " + b"=?utf-8?q?" * 20_000 + b"\n\nx",
-    "references": b"References: " + b"<pl.aa.aaaaaa@x> " * 20_000 + b"\n\nx",
-    "names": b"\n" + b"Message-ID: " * 20_000,
-    "nothing": b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(b"\n" * 180_000),
-    "sealed": b"Content-Type: multipart/mixed; boundary=b\n\n"
-    + b"--b\nContent-Type: message/x\nContent-Transfer-Encoding: base64\n\nMESSAGE/\n" * 8_000,
-    "spaces": b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(b" " * 180_000),
-    "blocks": b"Content-Type: message/delivery-status\n\n" + b"a: b\n\n" * 60_000,
-    "links": b"Content-Type: text/html\n\n" + b"<a href=b>y" * 10_000 + b"</a>" * 10_000,
-    "comments-in-html": b"Content-Type: text/html\n\n" + b"<!" * 100_000,
-    "open-tags": b"Content-Type: text/html\n\n" + b"<a " * 80_000,
-    "open-comments": b"Content-Type: text/html\n\n" + b"<!--" * 60_000,
-    "one-tag": b"Content-Type: text/html\n\n<a" + b" a='" * 60_000 + b">",
-    "unknown-in-html": b"Content-Type: text/html\n\nhello <![what[ x",
-    "base64": b"Content-Transfer-Encoding: base64\n\n"
-    + base64.encodebytes(b"<a@" * 60_000),
-    "punycode": b"Content-Type: text/plain; charset=punycode\n\n" + b"a" * 200_000,
-    "uuencode": b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a\nM\xff\xff\nend\n",
-    "charset": b"Content-Type: text/plain; charset=\"utf\x008\"\n\nx\xff",
-    "charset-in-two": b"Content-Type: text/plain; charset*=no''%ff\n\nx",
-    "subject": b"Subject: =?no-such?b?////?= =?utf-8?b?!?= \x00\xff\n\nx",
-}  # fmt: skip
-
-
-@pytest.mark.timeout(10)
-@pytest.mark.parametrize("who", ["bert@client.example", "mailer-daemon@client.example"])
-@pytest.mark.parametrize("name", HEADS)
-def test_what_is_written_to_keep_us_busy(name: str, who: str) -> None:
-    """None of it takes long: what is slow with much is given little."""
-    raw = f"From: {who}\nReturn-Path: <>\n".encode() + HEADS[name]
-    news = read(raw)
-    check(news)
-    assert news, "it has a sender, so it is a message at least"
 
 
 def test_only_the_beginning_is_read() -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import encodings
 import quopri
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser, HeaderParser
+from encodings.aliases import aliases
 from functools import cached_property
 from itertools import islice
+from pkgutil import iter_modules
 
 from paceline.core.address import normalise
 from paceline.core.errors import InputError
@@ -49,6 +53,7 @@ _TAG = re.compile(r"<[^<>]*>")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _NO_CHARSETS = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape"})
 """What Python calls an encoding and no letter is written in; some take the square of a text."""
+_CHARSETS = frozenset(each.name for each in iter_modules(encodings.__path__)) - _NO_CHARSETS
 
 ENCLOSED = frozenset({"message/rfc822", "message/global"})
 ENCLOSED_HEADERS = frozenset({"text/rfc822-headers", "message/rfc822-headers",
@@ -102,7 +107,7 @@ class Incoming:
         told = "\n".join(text for text in plain if text.strip())
         if not told:
             pages = (text_of(part) for part in shown if part.get_content_type() == "text/html")
-            told = "\n".join(_read_aloud(page[:LONGEST_PAGE]) for page in pages)
+            told = _read_all_aloud(pages)
         return cleaned(told)[:LONGEST_TEXT].strip()
 
     @cached_property
@@ -181,13 +186,19 @@ def text_of(part: Message) -> str:
 
 def decoded(raw: bytes, charset: str | None) -> str:
     """Bytes as text: as they say, else as UTF-8, else byte for byte."""
-    for encoding in (charset, "utf-8"):
-        if encoding and encoding.lower().replace("-", "_") not in _NO_CHARSETS:
-            try:
+    for encoding in (_charset(charset or ""), "utf-8"):
+        if encoding:
+            with contextlib.suppress(LookupError, ValueError):
                 return raw.decode(encoding)
-            except (LookupError, ValueError):
-                continue
     return raw.decode("latin-1")
+
+
+def _charset(named: str) -> str:
+    """What Python calls an encoding; empty where it knows none, or none that letters are in. Python
+    is never asked for a name as somebody wrote it: it would keep every one of them for good."""
+    written = encodings.normalize_encoding(named).lower()
+    name = aliases.get(written, written)
+    return name if name in _CHARSETS else ""
 
 
 def cleaned(text: str) -> str:
@@ -254,13 +265,25 @@ def _is_file(part: Message) -> bool:
     return field(part, "Content-Disposition").lower().startswith("attachment")
 
 
-def _read_aloud(page: str) -> str:
+def _read_all_aloud(pages: Iterable[str]) -> str:
+    """What all pages of a letter say, which together may be as long as one that has but one."""
+    told: list[str] = []
+    left, words_left = LONGEST_PAGE, LONGEST_TEXT
+    for page in pages:
+        told.append(_read_aloud(page[:left], words_left))
+        left, words_left = left - len(page), words_left - len(told[-1])
+        if left <= 0 or words_left <= 0:
+            break
+    return "\n".join(told)
+
+
+def _read_aloud(page: str, most: int) -> str:
     tamed = _tamed(page)
     try:
-        return plain_text(tamed)
+        return plain_text(tamed, most)
     except AssertionError:
         # The library's reader gives up on what is no HTML at all; so nothing is left but words.
-        return _TAG.sub(" ", tamed)
+        return _TAG.sub(" ", tamed)[:most]
 
 
 def _tamed(page: str) -> str:

@@ -1,11 +1,13 @@
 """HTML read aloud: the text that goes beside it for those who see none.
 
 Links keep where they lead, lists their marks, pictures what they are called. What is no part of
-what is read (scripts, styles, comments) is left out.
+what is read (scripts, styles, comments) is left out. However a page is nested, what is read of it
+is not much longer than the page.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from html.parser import HTMLParser
 
@@ -15,20 +17,30 @@ _APART = frozenset(
      "form", "header", "main", "nav", "section", "table", "tr", "dt", "dd", "li", "center"}
 )  # fmt: skip
 _PARAGRAPHS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "p", "pre", "ul", "ol", "hr"})
+MOST_INSET = 8
+"""Lists within lists that are set in further; anybody may write a page of thousands of them."""
 _VOID = frozenset({"br", "hr", "img", "wbr", "input", "meta", "link", "col", "area", "base"})
 
 
-def plain_text(html: str) -> str:
-    """What somebody would read out who has this page before them."""
-    reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    return reader.text()
+def plain_text(html: str, most: int | None = None) -> str:
+    """What somebody would read out who has this page before them; the rest of it is not read where
+    that is more than so many characters."""
+    reader = _Reader(most)
+    with contextlib.suppress(_Enough):
+        reader.feed(html)
+        reader.close()
+    return reader.text()[:most]
+
+
+class _Enough(Exception):
+    """Nobody wants to hear more of it."""
 
 
 class _Reader(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, most: int | None) -> None:
         super().__init__(convert_charrefs=True)
+        self._most = most
+        self._said = 0
         self._pieces: list[str] = []
         self._unread = 0
         self._pre = 0
@@ -91,6 +103,9 @@ class _Reader(HTMLParser):
     def _say(self, words: str) -> None:
         if words and not self._unread:
             self._pieces.append(words)
+            self._said += len(words)
+            if self._most is not None and self._said >= self._most:
+                raise _Enough
 
     def _break_before(self, tag: str) -> None:
         if tag in _PARAGRAPHS and not (tag in ("ul", "ol") and self._lists):
@@ -110,7 +125,7 @@ class _Reader(HTMLParser):
 
     def _mark(self) -> str:
         number = self._lists[-1] if self._lists else None
-        inset = "  " * (len(self._lists) - 1)
+        inset = "  " * (min(len(self._lists), MOST_INSET) - 1)
         if number is None:
             return f"{inset}- "
         self._lists[-1] = number + 1
