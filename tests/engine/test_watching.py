@@ -14,7 +14,7 @@ from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
 from paceline.engine import watching
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House
-from paceline.engine.ports import Account, Inbound, Mailbox, News, Returned
+from paceline.engine.ports import Account, Inbound, Mailbox, News, Returned, Withheld
 from paceline.engine.ports.inbox import Watch
 from paceline.engine.watching import LEASE_US, Watcher
 from paceline.providers.registry import Registry
@@ -185,6 +185,25 @@ def test_what_a_killed_process_had_not_written_down_is_read_again(world: World) 
         await heir.stop()
         await asyncio.gather(doomed.task, return_exceptions=True)
         await doomed.process.gone()
+
+    test(world, scene)
+
+
+def test_letters_that_are_not_handed_over_are_told_of_one_by_one(world: World) -> None:
+    async def scene(provider: PostalProvider) -> None:
+        reader = Reader(world, world.process())
+        await world.wait(SECOND)
+        provider.posts["ann"].put(Withheld("INBOX", "17", "it is broken"), letter(1))
+        provider.posts["ann"].put(Withheld("Junk", "17", "this, too"))
+        await world.wait(2 * HOUR)
+        assert texts(world) == ["text 1"]
+        told = sorted(world.read(lambda tx: tx.alerts.list()), key=lambda one: one.text)
+        assert [(one.kind, one.account_id) for one in told] == [("mailbox.letter", 1)] * 2
+        assert "ann" in told[0].text and "'INBOX', UID 17" in told[0].text
+        assert "'Junk', UID 17" in told[1].text and "(this, too)" in told[1].text
+        world.write(lambda tx: accounts.remove(tx, "ann", world.clock.now()))
+        assert not world.read(lambda tx: tx.alerts.list())
+        await reader.stop()
 
     test(world, scene)
 

@@ -14,7 +14,18 @@ from paceline.core.instants import HOUR, Instant, local_text
 from paceline.core.outcome import COUNTS_AS_FAILED, OutcomeKind
 from paceline.core.policy import Policy
 from paceline.core.states import AccountState
-from paceline.engine.ports import Account, Alert, Delivery, Event, Hook, NewAlert, OpenKind, Run, Tx
+from paceline.engine.ports import (
+    Account,
+    Alert,
+    Delivery,
+    Event,
+    Hook,
+    NewAlert,
+    OpenKind,
+    Run,
+    Tx,
+    Withheld,
+)
 from paceline.engine.ports.alerts import Reasons
 
 BREAKER = "campaign.breaker"
@@ -27,6 +38,7 @@ AWAY = "account.away"
 MISSED = "reminder.missed"
 UNFINISHED = "reminder.unfinished"
 MAILBOX_FAILS = "mailbox.failing"
+WITHHELD = "mailbox.letter"
 CONVERSATION = "conversation.person"
 RESPONDER = "responder.failing"
 STALE_TURNS = "turns.stale"
@@ -183,6 +195,22 @@ def mailbox_fails(tx: Tx, account: Account, reason: str, now: Instant) -> None:
 
 def mailbox_works(tx: Tx, account: Account, now: Instant) -> None:
     tx.alerts.clear(now, keys=[f"{MAILBOX_FAILS}:{account.id}"])
+
+
+def letters_withheld(tx: Tx, account: Account, letters: Iterable[Withheld], now: Instant) -> None:
+    """Letters were passed over that their server does not hand over. That stays true, so only a
+    person ends such an alert, who has looked at the letter in another way."""
+    for one in letters:
+        place = f"folder {one.folder!r}, UID {one.letter}"
+        why = f"its server does not hand it over ({one.reason})"
+        text = f"a letter to {account.name} was passed over, {place}: {why}; see what it says"
+        key = f"{WITHHELD}:{account.id}:{one.folder}:{one.letter}"
+        tx.alerts.put(NewAlert(key, WITHHELD, text, account_id=account.id), now)
+
+
+def mailbox_is_gone(tx: Tx, account: Account, now: Instant) -> None:
+    """Nobody reads it any more."""
+    tx.alerts.clear(now, account_id=account.id, kinds=(MAILBOX_FAILS, WITHHELD))
 
 
 def webhook_fails(tx: Tx, hook: Hook, now: Instant) -> None:

@@ -16,7 +16,7 @@ from paceline.core.nearest import did_you_mean
 from paceline.core.policy import merge
 from paceline.core.states import ACCOUNT, DeliveryState
 from paceline.engine import events
-from paceline.engine.alerts import account_goes_on, mailbox_works
+from paceline.engine.alerts import account_goes_on, mailbox_is_gone
 from paceline.engine.catalogue import Catalogue, limits_changed
 from paceline.engine.pooling import bring_forward, give_back, hold_to_stop, left_alone
 from paceline.engine.ports import Account, Addressed, Providers, Run, Tx
@@ -211,7 +211,7 @@ def remove(tx: Tx, name: str, at: Instant, *, cancel: bool = False) -> Account:
     tx.lanes.touch(account.id, at)
     _tell(tx, EventKind.ACCOUNT_REMOVED, account, at)
     account_goes_on(tx, account.id, at)
-    mailbox_works(tx, account, at)  # nobody reads it any more
+    mailbox_is_gone(tx, account, at)
     return account
 
 

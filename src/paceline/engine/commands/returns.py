@@ -44,6 +44,7 @@ from paceline.engine.ports import (
     Returned,
     Tx,
     Typing,
+    Withheld,
 )
 from paceline.engine.runs import end_if_done
 
@@ -132,10 +133,11 @@ def take_in(
     messages, as is known already, also concerns conversations."""
     back = list(returned)
     bounced = complaints = 0
-    stopped = [one for one in news if wish_of(one, words) is not None]
-    for one in sorted(stopped, key=lambda one: one.at or at):
+    inbound = [one for one in news if isinstance(one, Inbound)]
+    stopped = [said for said in inbound if wish_of(said, words) is not None]
+    for said in sorted(stopped, key=lambda said: said.at or at):
         # All of them before the first conversation is held: it may take lanes.
-        obey(tx, account, one, words, at)
+        obey(tx, account, said, words, at)
     # What moves deliveries first, for their lanes come before conversations; and of these, whatever
     # one person has written stays in order.
     heard: list[_Heard] = []
@@ -164,15 +166,16 @@ def take_in(
         look_at_bounces(tx, account, at, late=True)
     # All of them in the order in which everybody holds them.
     talks = talks_of(tx, account, back)
-    said = [(one.message, one.names) for one in heard if conversations.is_theirs(one.message)]
-    theirs = {(account.id, one.chat): at for one, _ in said}
+    talking = [(one.message, one.names) for one in heard if conversations.is_theirs(one.message)]
+    theirs = {(account.id, one.chat): at for one, _ in talking}
     theirs |= {(account.id, talk.chat): at for talk in talks.values()}
     if len(theirs) > 1:
-        tx.listening.hold(theirs, {(account.id, one.chat): names for one, names in said})
+        tx.listening.hold(theirs, {(account.id, one.chat): names for one, names in talking})
     _hear(tx, account, heard, words, at)
     hand_over(tx, account, talks, at)
     for chat in sorted({one.chat for one in typing}):
         conversations.typing(tx, account, chat, at)
+    alerts.letters_withheld(tx, account, [one for one in news if isinstance(one, Withheld)], at)
     return TakenIn(bounced, complaints, len(heard))
 
 

@@ -107,6 +107,7 @@ from paceline.engine.ports.webhooks import (
     Returned,
     Typing,
     Webhooks,
+    Withheld,
 )
 
 __all__ = [
@@ -211,5 +212,6 @@ __all__ = [
     "Waiting",
     "WaitingRow",
     "Webhooks",
+    "Withheld",
     "Work",
 ]

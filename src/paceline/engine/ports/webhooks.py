@@ -102,7 +102,18 @@ class AccountNews(NamedTuple):
     until_at: Instant | None = None
 
 
-News = Inbound | Typing | Accepted | Receipt | Returned | AccountNews
+class Withheld(NamedTuple):
+    """A letter that lies in a mailbox and that its server does not hand over. Nobody knows what it
+    says; those behind it are read."""
+
+    folder: str
+    letter: str
+    """What the server calls it: its number in the folder (UID)."""
+    reason: str
+    """The server's own words."""
+
+
+News = Inbound | Typing | Accepted | Receipt | Returned | AccountNews | Withheld
 
 
 class Mailbox(Protocol):

@@ -30,7 +30,7 @@ from imap_tools.folder import FolderInfo
 
 from paceline.core.errors import InputError, ProviderError, ProviderRefused
 from paceline.core.instants import Instant, from_datetime
-from paceline.providers.answers import one_line
+from paceline.providers.answers import one_line, shortened
 from paceline.providers.mail.imap_client import Box
 from paceline.providers.mail.incoming import MOST_BYTES
 from paceline.providers.mail.secrets import masking
@@ -75,6 +75,13 @@ class Fetched(NamedTuple):
     """When the server got it; 0 where it does not say."""
 
 
+class Refused(NamedTuple):
+    """A letter that the server has and does not hand over."""
+
+    reason: str
+    """The server's own words."""
+
+
 class Connection:
     """Gets in with the first thing that is asked of it."""
 
@@ -117,13 +124,23 @@ class Connection:
             found = map(int, box.uids(f"UID {uid + 1}:*", charset=None))
             return validity, sorted(each for each in found if each > uid)
 
-    def fetch(self, uid: int) -> Fetched | None:
-        """A letter of the folder that was asked for last; None if it is gone."""
+    def fetch(self, uid: int) -> Fetched | Refused | None:
+        """A letter of the folder that was asked for last; None if it is gone. One that is refused
+        leaves the connection as good as it was."""
         with self._used() as box:
             wanted = f"(UID INTERNALDATE BODY.PEEK[]<0.{MOST_BYTES}>)"
-            typ, parts = box.client.uid("FETCH", str(uid), wanted)
+            try:
+                typ, parts = box.client.uid("FETCH", str(uid), wanted)
+            except imaplib.IMAP4.abort:
+                raise
+            except imaplib.IMAP4.error as error:
+                # The library's word for BAD, which some say of a letter that they cannot read.
+                typ, parts = "BAD", [str(error).encode()]
             if typ != "OK":
-                raise UnexpectedCommandStatusError((typ, parts), "OK")
+                # What it had begun to say of this letter would be taken for the next one.
+                box.client.response("FETCH")
+                told = _words(UnexpectedCommandStatusError((typ, parts), "OK"))
+                return Refused(shortened(self._masked(told)))
             for part in parts:
                 if isinstance(part, tuple) and len(part) == 2:
                     return Fetched(uid, part[1], _came_at(part[0]))

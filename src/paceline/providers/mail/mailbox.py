@@ -27,8 +27,8 @@ import structlog
 from paceline.core.errors import ProviderError, ProviderRefused
 from paceline.core.instants import MINUTE, SECOND
 from paceline.engine.ports import Clock
-from paceline.engine.ports.webhooks import News
-from paceline.providers.mail.imap import Connection, Place, Timing
+from paceline.engine.ports.webhooks import News, Withheld
+from paceline.providers.mail.imap import Connection, Fetched, Place, Refused, Timing
 from paceline.providers.mail.pauses import rest
 from paceline.providers.mail.reports import read_letter
 from paceline.providers.mail.settings import Access
@@ -56,7 +56,16 @@ class Look(NamedTuple):
     cursor: str
     news: list[News]
     found: bool
-    """Whether there was any letter at all."""
+    """Whether it came further than it was."""
+
+
+class Passage(NamedTuple):
+    """How far letters of a folder could be read."""
+
+    uid: int
+    news: list[News]
+    trouble: str = ""
+    """Why no further, where it may be the server's trouble and not that of one letter."""
 
 
 class Threads:
@@ -140,6 +149,8 @@ class ImapMailbox:
         self._worked = False
         """Whether the last of them did what it was asked for, at least once."""
         self._closing = asyncio.Event()
+        self._refused: set[tuple[str, Place]] = set()
+        """The letters that the server did not hand over when they were asked for."""
 
     async def open(self) -> None:
         """See whether we are let in, and whether its folders are there."""
@@ -242,7 +253,7 @@ class ImapMailbox:
             return Look(_text(_ends(connection, self._access.folders)), [], False)
         places: Places = {}
         news: list[News] = []
-        left = MOST_LETTERS
+        left, found, trouble = MOST_LETTERS, False, ""
         # The first folder last: what is open then is what the server tells of by itself.
         for folder in reversed(self._access.folders):
             place = known.get(folder)
@@ -262,20 +273,48 @@ class ImapMailbox:
                 continue
             taken = uids[:left]
             left -= len(taken)
-            for uid in taken:
-                news += self._read(connection, folder, uid)
-            places[folder] = Place(validity, taken[-1] if taken else place.uid)
-        return Look(_text(places), news, left < MOST_LETTERS)
+            passed = self._read_on(connection, folder, place, taken)
+            news += passed.news
+            places[folder] = place._replace(uid=passed.uid)
+            found, trouble = found or passed.uid > place.uid, trouble or passed.trouble
+        if trouble and not found:
+            raise ProviderError(f"{self._access.host}: {trouble}")
+        return Look(_text(places), news, found)
 
-    def _read(self, connection: Connection, folder: str, uid: int) -> list[News]:
-        fetched = connection.fetch(uid)
-        if fetched is None:
-            return []
+    def _read_on(
+        self, connection: Connection, folder: str, place: Place, uids: list[int]
+    ) -> Passage:
+        """Read letters in their order, up to one that is refused, which is asked for once more by
+        the next look. If it is refused again it is passed over, where the server does hand over
+        another: then it is the letter's trouble, and not one that will be over for all of them."""
+        news: list[News] = []
+        reached = place.uid
+        for uid in uids:
+            fetched = connection.fetch(uid)
+            if isinstance(fetched, Refused):
+                about = {"folder": folder, "uid": uid, "reason": fetched.reason}
+                log.warning("letter not handed over", account=self._name, **about)
+                letter = (folder, place._replace(uid=uid))
+                if letter not in self._refused:
+                    self._refused.add(letter)
+                    return Passage(reached, news)
+                others = [each for each in (*uids, reached) if each not in (uid, 0)]
+                if not any(isinstance(connection.fetch(each), Fetched) for each in others):
+                    what = f"folder {folder!r}: the letter with UID {uid} is not handed over"
+                    return Passage(reached, news, f"{what}: {fetched.reason}")
+                news.append(Withheld(folder, str(uid), fetched.reason))
+            elif fetched is not None:
+                news += self._understood(fetched, folder)
+            reached = uid
+        return Passage(reached, news)
+
+    def _understood(self, fetched: Fetched, folder: str) -> list[News]:
         try:
             return read_letter(fetched.raw, ours=self._ours, at=fetched.at)
         except Exception:
             # It never fails; but if it did, one letter would keep all others from being read.
-            log.exception("letter not understood", account=self._name, folder=folder, uid=uid)
+            about = {"folder": folder, "uid": fetched.uid}
+            log.exception("letter not understood", account=self._name, **about)
             return []
 
 
