@@ -15,6 +15,7 @@ from paceline.providers.mail.incoming import (
     words_in,
 )
 from tests.providers.mail.letters_in import KEY, NAME, WHOM, Came
+from tests.providers.mail.letters_in.delays import DELAYS
 from tests.providers.mail.letters_in.doubtful import DOUBTFUL
 from tests.providers.mail.letters_in.encoded import ENCODED
 from tests.providers.mail.letters_in.people import OTHERS
@@ -22,7 +23,7 @@ from tests.providers.mail.letters_in.prose import PROSE
 from tests.providers.mail.letters_in.statuses import STATUSES
 from tests.providers.mail.reading import AT, check, read
 
-LETTERS = (*STATUSES, *PROSE, *OTHERS, *DOUBTFUL, *ENCODED)
+LETTERS = (*STATUSES, *PROSE, *DELAYS, *OTHERS, *DOUBTFUL, *ENCODED)
 
 
 def one(text: str) -> News:

@@ -75,11 +75,26 @@ _DAEMON = re.compile(
 )
 NO = 550
 _GOES_ON = re.compile(
-    r"delayed|not yet been delivered|(?:keep|continue)\s+(?:on\s+)?(?:trying|to\s+try)|"
-    r"will\s+(?:be\s+)?(?:retr|try again)|warning\s+message\s+only|weiterhin\s+versuch",
+    r"delayed|n[o'’]t\s+(?:yet\s+been\s+delivered|been\s+delivered\s+yet)"
+    r"|(?:keep|continue)\s+(?:on\s+)?(?:trying|to\s+(?:try|be\s+(?:tried|attempted)))"
+    r"|still\s+(?:being\s+)?(?:retr|tr(?:ied|ying))|will\s+(?:be\s+)?(?:retr|try again)"
+    r"|attempts\s+will\s+continue|warning\s+(?:message\s+)?only|transient\s+non-fatal"
+    r"|verzögert|noch\s+nicht\s+zugestellt|weiterhin\s+versuch",
     re.IGNORECASE,
 )
 """What mail systems say of letters that they have not given up."""
+_GIVEN_UP = re.compile(
+    r"(?:have|has\s+been|was|'ve)\s+given\s+up|permanent\s+(?:fatal\s+)?error|failed\s+permanently"
+    r"|not\s+(?:going\s+to\s+try|be\s+(?:retried|tried\s+again))|in\s+the\s+queue\s+too\s+long",
+    re.IGNORECASE,
+)
+"""And of those that they have, whatever else they say."""
+_COPY = re.compile(
+    r"^[> \t]{0,20}(?:-{2,}[^\n]{0,80}(?:copy|below|original|returned|unsent|message follows)"
+    r"|(?:Received|Return-Path|Message-ID|MIME-Version):)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Where the words of a mail system end, and those of the letter begin that it returns."""
 _SUBJECT = re.compile(
     r"\W*(?:undeliver|failure notice|failed (?:mail|delivery)|returned mail|mail delivery"
     r"|message (?:not delivered|delivery|undeliverable|could not)|delivery (?:status|failure|failed"
@@ -288,6 +303,7 @@ def _from_prose(incoming: Incoming, at: Instant) -> list[News] | None:
         # it.
         return None
     text = incoming.text
+    goes_on = _goes_on(text)
     if not (late or lost):
         reply = _answer_in(text)
         if key is None:
@@ -295,15 +311,31 @@ def _from_prose(incoming: Incoming, at: Instant) -> list[News] | None:
         if not reply.code:
             # Words only, and it names our letter: what they mean is read as if a server had said no
             # to it in these words. Those that speak of another try have not given up.
-            goes_on = _GOES_ON.search(text) is not None
-            return [_returned(outcome_of(Reply(NO, text)), goes_on, "", key, at)]
+            kind = outcome_of(Reply(NO, text)).kind
+            return [_returned(Outcome(kind, reply.told, reply.status), goes_on, "", key, at)]
         return [_returned(outcome_of(reply), 400 <= reply.code < 500, "", key, at)]
-    named = [(address, False) for address in sorted(lost)]
-    named += [(address, True) for address in sorted(late - lost)]
+    told = [(each, _outcome_about(text, each)) for each in (*sorted(lost), *sorted(late - lost))]
     return [
-        _returned(_outcome_about(text, address), is_late, address, key, at)
-        for address, is_late in named[:MOST_RETURNED]
+        _returned(
+            said, address not in lost or (goes_on and not _is_no(said.code)), address, key, at
+        )
+        for address, said in told[:MOST_RETURNED]
     ]
+
+
+def _goes_on(text: str) -> bool:
+    """Whether a mail system says by itself that it goes on trying, and quotes nobody who has said
+    no for good."""
+    copy = _COPY.search(text)
+    own = text[: copy.start()] if copy else text
+    if _GOES_ON.search(own) is None or _GIVEN_UP.search(own) is not None:
+        return False
+    reply = _answer_in(own)
+    return not _is_no(str(reply.code) if reply.code else reply.status)
+
+
+def _is_no(code: str) -> bool:
+    return code.startswith("5")
 
 
 def _named_by_flufl(incoming: Incoming) -> tuple[set[str], set[str]]:
@@ -327,7 +359,9 @@ def _named_by_flufl(incoming: Incoming) -> tuple[set[str], set[str]]:
 
 def _spelled(addresses: Iterable[bytes]) -> set[str]:
     read = (each.decode("ascii", "replace") for each in addresses)
-    return {spelled(text.strip(" <>")) for text in read if "@" in text}
+    found = {spelled(text.strip(" <>")) for text in read if "@" in text}
+    # It takes our own name of a letter for an address where that stands alone.
+    return {address for address in found if key_named(f"<{address}>") is None}
 
 
 def _outcome_about(text: str, address: str) -> Outcome:
