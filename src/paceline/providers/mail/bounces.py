@@ -56,6 +56,7 @@ _OUR_NAMES = (
     "Return-Path",
 )
 """Where a returned letter has its name; some who carry it put another one in its place."""
+_DELIVERY = "delivery-status"
 SENT_TO = ("To", "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To")
 _ANSWERED = ("In-Reply-To", "References")
 _NAMED = re.compile(
@@ -254,6 +255,8 @@ def _looks_returned(incoming: Incoming) -> bool:
     """Whether a mail system wrote it about a letter. A person may quote whatever such systems say,
     and may write from an address that sounds like one of theirs: only both together count, or a
     sign that mail systems alone give."""
+    if _is_another_report(incoming):
+        return False
     if incoming.header("X-Failed-Recipients"):
         return True
     nobody = re.fullmatch(r"<\s*>", incoming.header("Return-Path")) is not None
@@ -272,12 +275,17 @@ def _looks_returned(incoming: Incoming) -> bool:
 
 
 def _is_report(incoming: Incoming) -> bool:
-    """Whether it is of the type that reports have; one that somebody has read a letter is another
-    report of the same type."""
-    kind = incoming.message.get_param("report-type") or "delivery-status"
-    return (
-        incoming.message.get_content_type() == "multipart/report"
-        and str(kind).lower() == "delivery-status"
+    """Whether it is of the type that reports have."""
+    return incoming.message.get_content_type() == "multipart/report"
+
+
+def _is_another_report(incoming: Incoming) -> bool:
+    """Whether it is a report of something else than a delivery: that somebody has read a letter, or
+    has deleted it without (RFC 8098)."""
+    kind = str(incoming.message.get_param("report-type") or _DELIVERY).lower()
+    kinds = (part.get_content_type() for part in incoming.leaves)
+    return _is_report(incoming) and (
+        kind != _DELIVERY or "message/disposition-notification" in kinds
     )
 
 

@@ -100,6 +100,33 @@ Disposition: manual-action/MDN-sent-manually; displayed
 
 --b--
 """, by(POSTMASTER, automatic=True)),
+    *(came(f"a-system-says-that-it-was-{done}{'-' * bool(kind)}{kind}", MDN, f"""\
+Return-Path: <>
+From: Mail of the client <postmaster@client.example>
+To: @@OURS@@
+Subject: Read: Your offer
+Message-ID: <mdn-2@client.example>
+X-Failed-Recipients: @@WHOM@@
+Content-Type: multipart/report; {kind and f"report-type={kind};"} boundary="b"
+
+--b
+
+Your letter was {done}.
+--b
+Content-Type: message/disposition-notification
+
+Final-Recipient: rfc822; @@WHOM@@
+Original-Message-ID: @@NAME@@
+Disposition: automatic-action/MDN-sent-automatically; {done}
+
+--b
+Content-Type: text/rfc822-headers
+
+@@SENT@@
+--b--
+""", by(POSTMASTER, automatic=True, answers=None))
+      for done, kind in (("displayed", "disposition-notification"),
+                         ("deleted", "Disposition-Notification"), ("denied", ""))),
     came("postmaster-tells-news", OWN, """\
 From: Mail of the client <postmaster@client.example>
 To: @@OURS@@
