@@ -203,7 +203,7 @@ Subject: failure notice
     [
         "Auto-Submitted: auto-replied", "Auto-Submitted: auto-generated; owner-email=x",
         "Precedence: auto_reply", "Precedence: Bulk", "X-Autoreply: yes", "X-Autorespond: away",
-        "X-Auto-Response-Suppress: OOF, AutoReply", "Return-Path: <>",
+        "Return-Path: <>",
         "Subject: Out of Office: back soon", "Subject: Abwesend bis Montag",
         "Subject: Absence du bureau", "Subject: Respuesta automática: oferta",
         "Subject: Risposta automatica: offerta", "Subject: 自動応答: offer",
@@ -221,12 +221,26 @@ def test_signs_of_a_program(header: str) -> None:
         "Auto-Submitted: no", "X-Autoreply: no", "Precedence: normal", f"Return-Path: <{WHOM}>",
         "Subject: Re: Out of office furniture", "Subject: Your automatic reply machines",
         "Subject: Absentee votes", "X-Auto-Response-Suppress: None", "Precedence: list",
+        "X-Auto-Response-Suppress: DR, OOF, AutoReply", "X-Auto-Response-Suppress: All",
         "List-Unsubscribe: <https://client.example/u>",
     ],
 )  # fmt: skip
 def test_no_signs_of_a_program(header: str) -> None:
     news = one(f"{header}\nFrom: {WHOM}\nIn-Reply-To: {NAME}\n\nhello")
     assert isinstance(news, Inbound) and not news.automatic
+
+
+@pytest.mark.parametrize(
+    ("header", "automatic"),
+    [
+        ("X-Auto-Response-Suppress: DR, OOF, AutoReply", True),
+        ("X-Auto-Response-Suppress: None", False),
+        ("Precedence: list", True),
+    ],
+)
+def test_signs_of_a_program_that_answers_none_of_ours(header: str, automatic: bool) -> None:
+    news = one(f"{header}\nFrom: {WHOM}\n\nhello")
+    assert isinstance(news, Inbound) and news.automatic is automatic
 
 
 def test_a_letter_without_a_name_is_given_one_that_stays() -> None:

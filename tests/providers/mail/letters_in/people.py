@@ -275,6 +275,17 @@ Status: 5.1.1
 
 --m--
 """, said(answers=None)),
+    came("stop-from-a-system-that-wants-no-answers", OOF, """\
+Return-Path: <@@WHOM@@>
+From: Bert <@@WHOM@@>
+To: @@OURS@@
+Subject: RE: Your offer
+Message-ID: <re-5@client.example>
+In-Reply-To: @@NAME@@
+X-Auto-Response-Suppress: DR, OOF, AutoReply
+
+STOP
+""", said(answers=KEY, text="STOP")),
     came("to-go-on-elsewhere", OWN, """\
 From: Bert <@@WHOM@@>
 Reply-To: Cleo <cleo@client.example>
