@@ -1,6 +1,7 @@
 """What becomes of a command whose reader leaves, whose disk is full, or that is interrupted."""
 
 import io
+import json
 import os
 import shlex
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.cli.campaign_export import write_rows
 from paceline.engine.commands import audiences
 from tests.cli.conftest import CommandLine
 
@@ -53,6 +55,46 @@ def test_a_reader_who_has_had_enough(
     )
     os.close(writing)
     assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+STEERING = "\x1b]0;owned\x07 \x9b31m red"
+
+
+WRITING = f"""
+import sys
+from pathlib import Path
+from paceline.cli.campaign_export import write_rows
+
+path = Path(sys.argv[1]) if sys.argv[1:] else None
+write_rows(path, [{{"reason": {STEERING!r}}}], ("reason",), as_json=False)
+write_rows(path, [{{"reason": {STEERING!r}}}], as_json=True)
+"""
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["standard output", "by its name"])
+def test_an_export_does_not_steer_the_terminal(named: bool) -> None:
+    keyboard, terminal = os.openpty()
+    # In a process of its own: a terminal that is opened may become that of whoever opens it.
+    words = [os.ttyname(terminal)] if named else []
+    subprocess.run([sys.executable, "-c", WRITING, *words], stdout=terminal, check=True, timeout=60)
+    raw = b""
+    while raw.count(b"\n") < 3:
+        raw += os.read(keyboard, 1_000)
+    os.close(terminal)
+    os.close(keyboard)
+    told = raw.decode()
+    assert not {"\x1b", "\x07", "\x9b"} & set(told)
+    heading, shown, line = told.splitlines()
+    assert (heading, shown) == ("reason", "\ufffd]0;owned\ufffd \ufffd31m red")
+    assert json.loads(line) == {"reason": STEERING}
+
+
+def test_an_export_keeps_what_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a file and in a pipe it is data, and nobody looks at it."""
+    path = tmp_path / "out.csv"
+    for target in (path, None):
+        write_rows(target, [{"reason": STEERING}], ("reason",), as_json=False)
+    assert path.read_text() == capsys.readouterr().out == f"reason\n{STEERING}\n"
 
 
 @pytest.fixture

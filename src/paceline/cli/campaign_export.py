@@ -1,17 +1,21 @@
-"""Deliveries as CSV or JSON lines, to standard output or into a file."""
+"""Deliveries as CSV or JSON lines, to standard output or into a file.
+
+A file and a pipe get what is known as it is. A terminal gets it tamed: reasons are the words of
+strangers, and it would obey what is in them.
+"""
 
 from __future__ import annotations
 
 import csv
 import errno
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeGuard
+from typing import Any, TextIO, TypeGuard, cast
 
+from paceline.cli import output
 from paceline.cli.csv_rows import STANDARD
 from paceline.core.errors import InputError, PacelineError
 
@@ -65,7 +69,7 @@ def _write_csv(target: TextIO, rows: Iterable[Mapping[str, Any]], columns: Seque
 def _write_json_lines(target: TextIO, rows: Iterable[Mapping[str, Any]]) -> int:
     count = 0
     for row in rows:
-        target.write(json.dumps(row, ensure_ascii=False) + "\n")
+        target.write(output.json_text(row) + "\n")
         count += 1
     return count
 
@@ -75,17 +79,31 @@ def is_file(path: Path | None) -> TypeGuard[Path]:
     return path is not None and path != STANDARD
 
 
+class _Terminal:
+    """What somebody looks at."""
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> int:
+        return self._target.write(output.tame(text))
+
+
+def _fit(target: TextIO) -> TextIO:
+    return cast("TextIO", _Terminal(target)) if target.isatty() else target
+
+
 @contextmanager
 def writing_to(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears only when it is complete."""
     if not is_file(path):
-        yield sys.stdout
+        yield _fit(sys.stdout)
         return
     try:
         if path.exists() and not path.is_file():
             # A device or a pipe: a file in its place would be the end of it, for everybody.
             with path.open("w", encoding="utf-8", newline="") as target:
-                yield target
+                yield _fit(target)
             return
         real = Path(os.path.realpath(path))  # a link stays one
         unfinished = real.with_name(f"{real.name}.part")

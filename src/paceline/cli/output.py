@@ -35,6 +35,9 @@ NARROWEST = 12
 _OBEYED = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
 del _OBEYED[ord("\n")], _OBEYED[ord("\t")]
 
+_NUMBERED = {sign: f"\\u{sign:04x}" for sign in range(127, 160)}
+"""What JSON lets stand as it is; what comes before it is numbered anyway."""
+
 _STYLES = {
     "active": "green",
     "running": "green",
@@ -82,11 +85,17 @@ def note(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json_text(value, indent=2))
 
 
 def say_json_line(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    print(json_text(value), flush=True)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Means what it says to whoever reads it, and nothing to a terminal: what that would obey is
+    written as its number, which is the same in JSON."""
+    return json.dumps(value, indent=indent, ensure_ascii=False).translate(_NUMBERED)
 
 
 def table(
