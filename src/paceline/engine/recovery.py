@@ -97,13 +97,21 @@ def _doubts(
             continue
         # Its owner's lease is over, so the call began before now, whatever its clock says.
         over_at = now + timeouts[intent.policy_id] + CLEAN_UP_US
-        due_at = doubt_due_at(policy, capabilities, over_at)
+        due_at = doubt_due_at(policy, capabilities, _look_at(capabilities, now, now, over_at))
         outcome = outcomes.unknown("stopped between intent and outcome")
         settlements.append(
             _settlement(delivery, intent, outcome, DeliveryState.UNKNOWN, due_at, now)
         )
     # The usage goes along: were we to crash as well, our successor would find nothing stranded.
     return LaneUnit(lease, snapshot.row.revision, usages.to_json(usage), tuple(settlements))
+
+
+def _look_at(
+    capabilities: Capabilities, lost_at: Instant, now: Instant, over_at: Instant
+) -> Instant:
+    """When to look into a doubt next whose call is over at ``over_at``: what is there can be found
+    before, and only that it is not there can not be known."""
+    return min(over_at, next_ask_at(lost_at, now) or over_at) if capabilities.finds else over_at
 
 
 def _timeouts(tx: Tx, policies: set[int]) -> dict[int, int]:
@@ -219,7 +227,8 @@ async def resolve(
     over_at = lost.at + CLEAN_UP_US
     if lost.started_at is None:
         over_at += timeouts[intent.policy_id]
-    if NOT_ENDED in delivery.reason:
+    waits = NOT_ENDED in delivery.reason
+    if waits:
         # When it was written down its call lived on, perhaps in a process that has lost the lane
         # and not its life: as long as it lives it moves the doubt ahead, so we give it the time.
         # Once: what is kept for that says so, or every lane that is parked meanwhile began anew.
@@ -241,7 +250,8 @@ async def resolve(
     if living:
         ask_at = min(now + ASK_AGAIN_US, ask_at or now + ASK_AGAIN_US)
     elif now < over_at:
-        ask_at = over_at
+        # Whoever is given the time to say that a call lives is given all of it.
+        ask_at = over_at if waits else _look_at(capabilities, lost.at, now, over_at)
     if ask_at is None and memory.policy.on_unknown == "resend" and again:
         bound.warning("no answer can be had, sending again as the policy says")
         return await doubt.go_on("sent again while in doubt", climbs=True)
