@@ -84,7 +84,7 @@ def test_what_no_longer_fits_moves_and_says_why(calm: None, world: World) -> Non
         why = world.read(lambda tx: queries.why_delivery(tx, moved[0].id, world.clock.now()))
         assert why.verdict.why == "scheduled for later: Daily cap reached (8/8)"  # type: ignore[union-attr]
         shut = [view.why for view in why.gates if not view.open]
-        assert shut == ["scheduled for later", "daily cap reached (8/8)"]
+        assert shut == ["daily cap reached (8/8)", "scheduled for later"]
         await process.stop()
 
     world.play(script)

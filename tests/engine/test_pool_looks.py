@@ -54,7 +54,7 @@ def test_when_hours_end_for_all_of_them_one_looks(
 
     def counted(*args: Any) -> Any:
         found = work_out(*args)
-        looks.append(sum(len(moves) for _, _, moves in found))
+        looks.append(sum(len(one.moves) for one in found))
         return found
 
     monkeypatch.setattr(pool_putting_off, "work_out", counted)

@@ -53,6 +53,39 @@ def test_a_reached_cap_is_named_with_its_numbers_and_its_end(world: World) -> No
     world.play(script)
 
 
+@pytest.mark.parametrize(("begins", "shuts"), [("15:00", set()), ("20:30", {"hours"})])
+def test_a_reached_cap_is_named_before_the_night_that_follows(
+    calm: None, world_at: Begins, begins: str, shuts: set[str]
+) -> None:
+    world = world_at(parse_instant(f"2026-03-02T{begins}:00Z"))
+
+    async def script(world: World) -> None:
+        world.account(preset="cold-email", policy={"daily": {"email": 1}})
+        world.campaign(3, action="email")
+        process = world.process(poll_us=HOUR)
+        await world.wait(3 * HOUR)
+        answer = why(world, "ann")
+        assert next(gate.gate for gate in answer.gates if not gate.open) == "daily"
+        opens = {gate.gate: gate.opens_at for gate in answer.gates if not gate.open}
+        assert opens["daily"] == parse_instant("2026-03-03T05:00:00Z")
+        assert opens.keys() - {"not-before"} == {"daily", *shuts}
+        # With a plan of its own from now on, it says so, and why.
+        told = "scheduled for later: Daily cap reached (1/1)"
+        text = "daily cap reached (1/1), then outside business hours"
+        opens_at = parse_instant("2026-03-03T14:00:00Z")
+        for waiting in in_state(world, DeliveryState.READY):
+            verdict = why(world, waiting.id).verdict
+            assert isinstance(verdict, Wait) and (verdict.until_at or 0) >= opens_at
+            assert verdict.why == told or verdict.why.startswith(text)
+        await process.stop()
+        send_direct(world, "eve", action="email")
+        direct = why(world, delivery(world, "eve").id).verdict
+        office = "(Mon-Fri 09:00-18:00 America/New_York)"
+        assert direct == Wait(opens_at, "daily", f"{text} {office}")
+
+    world.play(script)
+
+
 def test_closed_hours_are_named_with_their_opening(world_at: Begins) -> None:
     world = world_at(parse_instant("2026-03-07T12:00:00Z"))  # a Saturday
 

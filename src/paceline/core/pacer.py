@@ -32,8 +32,14 @@ _PASSES = 20_000
 HORIZON = "horizon"
 """Said to refuse a delivery where no instant suits every gate of its account."""
 
+NOT_BEFORE = "not-before"
+"""The gate of what is planned for later."""
+
 PACE_GATES = frozenset({"rate", "spacing"})
 """Gates of an account's own pace."""
+
+CAP_GATES = frozenset({"daily", "weekly"})
+"""Gates that shut when an allowance is used up."""
 
 OWN_GATES = frozenset({"recipient-hours", "frequency"})
 """Gates that concern one delivery only."""
@@ -60,7 +66,7 @@ _PACERS: dict[tuple[int, Standing], Pacer] = {}
 class Pacer:
     """An account's gates, compiled from its policy and its standing."""
 
-    __slots__ = ("_gates", "_limits", "_may_send", "policy", "standing")
+    __slots__ = ("_caps", "_gates", "_limits", "_may_send", "policy", "standing")
 
     def __init__(self, policy: Policy, standing: Standing) -> None:
         self.policy = policy
@@ -69,6 +75,7 @@ class Pacer:
         account = account_gates(policy, standing)
         self._gates: tuple[Gate, ...] = (*DELIVERY_GATES, *account)
         self._limits = tuple([gate for gate in account if gate.name not in STATE_GATES])
+        self._caps = tuple([gate for gate in account if gate.name in CAP_GATES])
         self._may_send = standing.state in SENDING_STATES
 
     def _to_ask(self, now: Instant, usage: Usage, ask: Ask) -> tuple[Gate, ...]:
@@ -105,6 +112,35 @@ class Pacer:
         if last is None:
             return _GO
         return _meet(gates, last, now, at, usage, ask)
+
+    def cap(self, now: Instant, usage: Usage, ask: Ask) -> Wait | None:
+        """The cap that is used up, and when it begins anew; of two the one that does so last. A
+        verdict says when everything is open, and that may be a weekend later."""
+        at, last = now, None
+        for gate in self._caps:
+            opens_at = gate.earliest(now, usage, ask)
+            if opens_at > at:
+                at, last = opens_at, gate
+        if last is None:
+            return None
+        until_at = _ends_at(ask) if at >= NEVER else at
+        return Wait(until_at, last.name, last.reason(now, usage, ask))
+
+    def told(self, now: Instant, usage: Usage, ask: Ask) -> Verdict:
+        """The verdict for people: a cap that is used up is named first, and then whatever is shut
+        when it begins anew."""
+        verdict, cap = self.verdict(now, usage, ask), self.cap(now, usage, ask)
+        if not isinstance(verdict, Wait) or verdict.until_at is None:
+            return verdict
+        if cap is None or cap.until_at is None or cap.until_at >= verdict.until_at:
+            return verdict
+        then = verdict
+        if verdict.gate in CAP_GATES:
+            later = self.verdict(cap.until_at, usage, ask)
+            then = later if isinstance(later, Wait) else verdict
+        if then.gate in CAP_GATES or then.gate == NOT_BEFORE:
+            return verdict
+        return Wait(verdict.until_at, cap.gate, f"{cap.why}, then {then.why}")
 
     def waits_alone(self, now: Instant, usage: Usage, ask: Ask, verdict: Wait) -> bool:
         """Whether the delivery waits longer than others would have to that want the same: it steps
@@ -143,9 +179,10 @@ class Pacer:
         return max(at, usage.tat_at - (rate.burst - 1) * rate.interval_us)
 
     def explain(self, now: Instant, usage: Usage, ask: Ask) -> list[GateView]:
-        """Every gate with its own earliest instant and reason, shut ones first."""
+        """Every gate with its own earliest instant and reason, shut ones first, and of these the
+        caps."""
         views = [self._view(gate, now, usage, ask) for gate in self._gates]
-        return sorted(views, key=lambda view: view.open)
+        return sorted(views, key=lambda view: (view.open, view.gate not in CAP_GATES))
 
     def _view(self, gate: Gate, now: Instant, usage: Usage, ask: Ask) -> GateView:
         opens_at = gate.earliest(now, usage, ask)
@@ -181,8 +218,10 @@ def _meet(
     The horizon begins where the last gate opens: a long wait is no contradiction.
     """
     ends_at, moved = at + HORIZON_US, last
-    # A night that begins within a gap is not the gap's: who costs most is told of.
-    longest_us, blamed, blamed_at = at - now, last, now
+    # A night that begins within a gap is not the gap's: who costs most is told of. But a cap that
+    # is used up is what people look for, and it costs them the rest of the day or week.
+    longest_us = NEVER if last.name in CAP_GATES else at - now
+    blamed, blamed_at = last, now
     for _ in range(_PASSES):
         before = at
         for gate in gates:

@@ -31,7 +31,6 @@ from paceline.engine.outbox import Outbox
 from paceline.engine.pacing import HeadStart
 from paceline.engine.pooling import bring_forward
 from paceline.engine.ports import Account, Delivery, Lease, Tx, Work
-from paceline.engine.putting_off import used_up
 from paceline.engine.run_queue import RunQueue
 from paceline.engine.sender import Sender
 from paceline.engine.settling import Flight
@@ -117,9 +116,6 @@ class Chooser:
                 wake_at = earlier(wake_at, queue.expected_at)
                 wake_at = earlier(wake_at, self._ahead.wake_for_next(queue))
                 await self._look_for_end(queue)
-        if self._memory.waiting_for is None and (cap := used_up(self._memory, wake_at, now)):
-            self._memory.waiting_for = cap
-            return cap.until_at
         # An instant that is past would be taken for something done, and asked about again at once.
         return None if wake_at is None else max(wake_at, now + SOON_US)
 
@@ -157,11 +153,11 @@ class Chooser:
             if calls_at is None:
                 return await self._let_wait(queue, delivery, needed, verdict, now)
             not_before_at = calls_at
-        if memory.policy.per_recipient is not None:
-            if self._sender.writes_to(delivery.target):
-                return Wait(None, "frequency", "recipient is being written to")
-            if await self._contacted_meanwhile(queue, delivery, now):
-                return GO
+        at_limit = memory.account.state is AccountState.LIMIT_REACHED
+        if at_limit or memory.policy.per_recipient is not None:
+            first = await self._before(queue, delivery, now)
+            if first is not None:
+                return first
         attempt, part = delivery.attempts + 1, delivery.parts_done
         policy_id = memory.account.policy_id
         flight = Flight(delivery, content, ask, attempt, part, policy_id, not_before_at)
@@ -230,6 +226,24 @@ class Chooser:
             return Wait(until_at, verdict.gate, verdict.why)
         await self._give_up(queue, delivery, verdict)
         return GO
+
+    async def _before(self, queue: RunQueue, delivery: Delivery, now: Instant) -> Go | Wait | None:
+        """What is seen to before a message goes that every gate lets go."""
+        account = self._memory.account
+        if account.state is AccountState.LIMIT_REACHED and not delivery.reply:
+            # A cap was used up, and yet there is room for something.
+            await self._write(lambda tx: lane_writes.reopen(tx, account.id, now))
+            self._outbox.stale = True
+            return GO
+        if self._memory.policy.per_recipient is None:
+            return None
+        if self._sender.writes_to(delivery.target):
+            return Wait(None, "frequency", "recipient is being written to")
+        if delivery.reply:
+            return None
+        # Another campaign or account may have written to them since we looked.
+        await self._outbox.flush(self._sender.flying)
+        return GO if await queue.contacted_anew(delivery, now) else None
 
     async def _let_wait(
         self, queue: RunQueue, delivery: Delivery, needed: Ask, verdict: Wait, now: Instant
@@ -318,13 +332,6 @@ class Chooser:
         await self._outbox.flush(self._sender.flying)
         known = await self._journal.read(lambda tx: tx.deliveries.knows(account_id, target))
         return ask._replace(known=known)
-
-    async def _contacted_meanwhile(self, queue: RunQueue, delivery: Delivery, now: Instant) -> bool:
-        """Whether another campaign or account has written to the recipient since we looked."""
-        if delivery.reply:
-            return False
-        await self._outbox.flush(self._sender.flying)
-        return await queue.contacted_anew(delivery, now)
 
     async def _step_aside(self, queue: RunQueue, delivery: Delivery, verdict: Wait) -> None:
         """Move a delivery that waits for its own sake out of the way of those that need not."""

@@ -31,6 +31,7 @@ from paceline.engine.outbox import Outbox
 from paceline.engine.parking import Rest
 from paceline.engine.ports import Account, LaneRow, Lease, Tx
 from paceline.engine.sender import Sender
+from paceline.engine.used_up import used_up
 from paceline.engine.wakeup import Wakeup
 
 LaneEnd = Literal["parked", "stopped", "lost"]
@@ -350,12 +351,13 @@ class Lane:
 
     async def _park(self, wake_at: Instant | None) -> Instant | LaneEnd | None:
         waiting_for, lease = self._memory.waiting_for, self._context.lease
-        wake_at = self._when_to_look(wake_at)
+        cap = await used_up(self._journal, self._memory, self._clock.now())
+        wake_at = earlier(self._when_to_look(wake_at), None if cap is None else cap.until_at)
         if self._sender is not None:
             await self._sender.clean_up()
         delay_us = None if wake_at is None else max(0, wake_at - self._clock.now())
         asked, renews = lease.ask(), self._context.alone() or lease.aging
-        done = await self._outbox.park(Rest(delay_us, self._memory.account, waiting_for, renews))
+        done = await self._outbox.park(Rest(delay_us, self._memory.account, cap, renews))
         if done.renewed is not None:
             lease.renewed_along(asked, done.renewed)
         if not done.parked:
@@ -367,6 +369,7 @@ class Lane:
             return self._clock.now() + (PARK_RETRY_US if again else 0)
         self.parked_us = NEVER if delay_us is None else delay_us
         self._outbox.summarise()
-        why = waiting_for.why if waiting_for is not None else "nothing due"
+        wait = waiting_for or cap
+        why = wait.why if wait is not None else "nothing due"
         log.debug("lane parked", account=self._name, wake_at=wake_at, why=why)
         return "parked"

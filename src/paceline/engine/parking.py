@@ -25,7 +25,8 @@ class Rest(NamedTuple):
     """Wakes go by the database's clock. Ours may differ from it, so what counts is how long to
     wait; for ever, if it is None."""
     account: Account
-    waiting_for: Wait | None
+    used_up: Wait | None
+    """The cap that it waits for."""
     renews: bool
     """Whether the lease of the process is to be renewed as well."""
 
@@ -52,16 +53,14 @@ def park(tx: Tx, result: LaneResult, unit: LaneUnit, rest_: Rest) -> Parked:
     wake_at = None if rest_.delay_us is None else tx.now + rest_.delay_us
     if not tx.lanes.park(lease, unit.revision, wake_at):
         return Parked(result, parked=False)
-    _show_cap(tx, rest_.account, rest_.waiting_for, tx.now)
+    _show_cap(tx, rest_.account, rest_.used_up, tx.now)
     return Parked(result, parked=True, renewed=rest(tx, lease.process_id) if rest_.renews else None)
 
 
-def _show_cap(tx: Tx, account: Account, waiting_for: Wait | None, now: Instant) -> None:
-    if waiting_for is None or waiting_for.gate not in ("daily", "weekly"):
+def _show_cap(tx: Tx, account: Account, cap: Wait | None, now: Instant) -> None:
+    if account.state is not AccountState.ACTIVE or cap is None:
         return
-    if account.state is not AccountState.ACTIVE:
-        return
-    why, until_at = waiting_for.why, waiting_for.until_at
+    why, until_at = cap.why, cap.until_at
     state = tx.accounts.move(account.id, "reach_limit", reason=why, until_at=until_at)
     if state is not None:
         events.account_is(tx, account, state, now, reason=why, until_at=until_at)

@@ -64,7 +64,7 @@ async def put_off_pools(journal: Journal, lease: Lease, memory: LaneMemory, now:
         found = await journal.read(lambda tx: work_out(tx, own, now))
     except Busy:
         return False
-    for run_id, verdict, moves in found:
+    for run_id, verdict, moves, _ in found:
         moved = 0
         for start in range(0, len(moves), WRITTEN_AT_ONCE):
             some = moves[start : start + WRITTEN_AT_ONCE]

@@ -18,7 +18,7 @@ import structlog
 from paceline.core.instants import MINUTE, Instant, iso
 from paceline.core.limits import Booked
 from paceline.core.model import Ask, Verdict, Wait
-from paceline.core.pacer import HORIZON, Pacer
+from paceline.core.pacer import CAP_GATES, HORIZON, Pacer
 from paceline.core.relocating import Relocation, rehoused
 from paceline.core.slots import Seat, Want
 from paceline.engine import lane_writes
@@ -31,8 +31,7 @@ from paceline.engine.reading import Reading
 from paceline.engine.recipients import Recipients
 from paceline.engine.turns import planned_rank
 
-CAPS = frozenset({"daily", "weekly"})
-CALENDAR_GATES = CAPS | {"hours", "window"}
+CALENDAR_GATES = CAP_GATES | {"hours", "window"}
 """Gates that stay shut for hours or days, for everything of its kind."""
 
 PUT_OFF_US = 2 * MINUTE
@@ -54,6 +53,8 @@ class PutOff(NamedTuple):
     run_id: int
     verdict: Wait
     moves: list[Later]
+    ask: Ask
+    """What one of them asks for."""
 
 
 def by_calendar(verdict: Verdict, now: Instant) -> Instant | None:
@@ -64,27 +65,11 @@ def by_calendar(verdict: Verdict, now: Instant) -> Instant | None:
     return None if until_at is None or until_at - now < PUT_OFF_US else until_at
 
 
-def used_up(memory: LaneMemory, wake_at: Instant | None, now: Instant) -> Wait | None:
-    """The cap that is used up and begins anew before anything falls due: that is what the account
-    waits for, whoever has planned the rest for later, and people look for it."""
-    if wake_at is None:
-        return None
-    for queue in memory.agenda.in_turn(now):
-        if queue.usual is None or queue.next_due_at is None:
-            continue
-        verdict = memory.pacer.verdict(now, memory.usage, plain(queue.usual))
-        if isinstance(verdict, Wait) and verdict.gate in CAPS:
-            until_at = verdict.until_at
-            if until_at is not None and until_at <= wake_at:
-                return verdict
-    return None
-
-
 async def put_off(journal: Journal, lease: Lease, memory: LaneMemory, now: Instant) -> None:
     """Move what a gate shuts out now, on the lane's whole account, and write the reason on it."""
     account = memory.account
     seat = Seat(account.id, memory.policy, standing_of(account), memory.usage)
-    for run_id, verdict, moves in await journal.read(lambda tx: work_out(tx, seat, now)):
+    for run_id, verdict, moves, ask in await journal.read(lambda tx: work_out(tx, seat, now)):
         moved = 0
         for start in range(0, len(moves), WRITTEN_AT_ONCE):
             some = moves[start : start + WRITTEN_AT_ONCE]
@@ -92,7 +77,7 @@ async def put_off(journal: Journal, lease: Lease, memory: LaneMemory, now: Insta
             moved += await journal.write(lane_writes.held(lease, write))
         queue = memory.agenda.queue_of(run_id)
         if queue is not None:
-            queue.put_off(verdict)
+            queue.put_off(verdict, ask)
         log.info(
             "put off",
             account=account.name,
@@ -138,6 +123,7 @@ def moves_of(shut: Iterable[Shut], homes: Relocation, now: Instant) -> list[PutO
             found.run.id,
             found.verdict,
             [_later(found, want, homes.slots.get(want.key), beyond) for want in found.wants],
+            found.wants[0].ask,
         )
         for found in shut
     ]

@@ -268,7 +268,7 @@ def _why(tx: Tx, snapshot: Snapshot, delivery: Delivery | None, now: Instant) ->
         account=account,
         delivery=delivery,
         settled=not waits,
-        verdict=_told(pacer.verdict(now, usage, ask), delivery) if waits else Go(),
+        verdict=_told(pacer.told(now, usage, ask), delivery) if waits else Go(),
         gates=gates,
         outside=_outside(tx, snapshot, delivery, run, unopened),
         cures=list(_cures(tx, account, delivery, run, gates)),

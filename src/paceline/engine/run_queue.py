@@ -69,6 +69,7 @@ class RunQueue:
         self._next_due_at: Instant | None = 0
         self._paced = False
         self._put_off: Wait | None = None
+        self._put_off_as: Ask | None = None
         self._passed: Spot = START
         """Up to where only strangers wait, of those that are nobody's."""
         self._knowing = False
@@ -138,10 +139,19 @@ class RunQueue:
             self._passed = max(self._passed, (delivery.due_at, delivery.id))
         self.forget()
 
-    def put_off(self, verdict: Wait) -> None:
+    def put_off(self, verdict: Wait, ask: Ask) -> None:
         """Everything that was due was moved to where the verdict says, and waits for that."""
         self.forget()
-        self._put_off = verdict
+        self._put_off, self._put_off_as = verdict, ask
+
+    def waits_as(self, now: Instant) -> Ask | None:
+        """What is asked for by that which is to be sent next, where that is known for certain: what
+        falls due next may be a doubt."""
+        if self._put_off and self.waits_for(now):
+            return self._put_off_as
+        if self._page:
+            return self.usual if self._page[-1] is self._usual_of else None
+        return self.usual if self._paced and not self._expected else None
 
     def waits_for(self, now: Instant) -> Wait | None:
         """What nothing of this run is due for the sake of; None if it is only not due yet."""
