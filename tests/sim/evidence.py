@@ -9,6 +9,7 @@ from paceline.core.instants import DAY, MINUTE, SECOND, Instant, parse_instant
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState, RunState
 from paceline.engine.ports import CallFacts, Delivery, Run
+from paceline.engine.ports.audit import IntentNote
 from paceline.providers.sandbox.effects import Effect, PartDigest
 from paceline.sim.checks import CHECKS, Evidence
 from paceline.sim.witness import Seen
@@ -84,6 +85,20 @@ DELIVERY = Delivery(
 )
 
 
+INTENT = IntentNote(
+    at=NOON,
+    delivery_id=1,
+    part=0,
+    attempt=1,
+    account_id=1,
+    suppressed=False,
+    account="active",
+    run="running",
+    stopped=None,
+)
+"""One that was written while nothing stood in its way."""
+
+
 def call(number: int = 1, after_us: int = 0, *, part: int = 0, **changes: Any) -> Seen:
     """A call for a delivery, so long after noon; changes of the facts go by their names."""
     at = NOON + after_us
@@ -152,6 +167,7 @@ def broken(given: Evidence) -> set[str]:
 
 __all__ = [
     "DELIVERY",
+    "INTENT",
     "MINUTE",
     "NOON",
     "RUN",

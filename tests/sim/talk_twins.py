@@ -32,6 +32,7 @@ from paceline.sim.talk import Mind, Talk
 from paceline.sim.weather import CLIMATES, Ask, Commit
 from paceline.sim.worlds import Sender, World
 from paceline.store import inbox, listening, questions, talking
+from paceline.store.base import Subject
 from paceline.store.prepared import Prepared
 from tests.sim.small import START
 from tests.sim.twins import Twin, only
@@ -125,7 +126,7 @@ _processes_die_all_the_time = _in(
     {"commits": ((Commit.CRASH_AFTER, 1 / 15),), "turns_per_crash": 500}
 )
 _a_slow_store = _in({"slow": 1 / 3, "slowest_us": 4 * SECOND, "turns_per_crash": 500})
-_clocks_differ = _in({"step_every_us": 10 * SECOND, "farthest_step_us": 40 * SECOND})
+clocks_differ = _in({"step_every_us": 10 * SECOND, "farthest_step_us": 40 * SECOND})
 _people_interfere = only("takes", "mutes", "answers", "hands")
 
 
@@ -155,11 +156,13 @@ def whoever_has_lost_a_turn_answers_all_the_same(patch: pytest.MonkeyPatch) -> N
 
 def leases_are_told_by_ones_own_clock(patch: pytest.MonkeyPatch) -> None:
     for name in ("begin", "stale", "take_over", "again", "renew"):
-        patch.setattr(talking.Turns, name, _by_own_clock(getattr(talking.Turns, name)))
+        patch.setattr(talking.Turns, name, by_own_clock(getattr(talking.Turns, name)))
 
 
-def _by_own_clock(method: Callable[..., Any]) -> Callable[..., Any]:
-    def told(self: talking.Turns, *given: Any) -> Any:
+def by_own_clock(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A subject of the store that takes the clock of whoever asks for the database's."""
+
+    def told(self: Subject, *given: Any) -> Any:
         owner, context = OWNER.get(), self._context
         if owner is None:
             return method(self, *given)
@@ -322,7 +325,7 @@ TALK_TWINS = (
         provokes=_processes_sleep_over_questions,
     ),
     Twin(
-        leases_are_told_by_ones_own_clock, OUT_OF_TURN, CROWDED, 8, provokes=_clocks_differ, first=1
+        leases_are_told_by_ones_own_clock, OUT_OF_TURN, CROWDED, 8, provokes=clocks_differ, first=1
     ),
     Twin(
         a_turn_that_was_left_stays_so,

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from paceline.core.instants import DAY, HOUR
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Upload
+from paceline.engine.ports.audit import TakingNote
 from paceline.sim.checks import CHECKS
-from paceline.sim.checks.messages import UNDER_WAY_US
 from paceline.sim.operators import Silence
 from paceline.sim.witness import Heard, Loaded
 from tests.sim.evidence import (
     DELIVERY,
+    INTENT,
     MINUTE,
     NOON,
     RUN,
@@ -23,6 +24,9 @@ from tests.sim.evidence import (
     evidence,
     replace,
 )
+
+LEASE_US = 15 * SECOND
+"""As the documentation has it, whatever the engine says of it."""
 
 
 def test_a_quiet_world_breaks_no_promise() -> None:
@@ -176,11 +180,54 @@ def test_parts_out_of_order() -> None:
 
 
 def test_a_call_to_somebody_who_is_suppressed() -> None:
-    late = call(1, UNDER_WAY_US + 1)
+    late = call(1, LEASE_US + 1)
     assert broken(evidence(late, suppressed_at={"anna": NOON})) == {"never to the suppressed"}
     assert broken(evidence(late, suppressed_at={"bob": NOON})) == set()
-    under_way = call(1, UNDER_WAY_US)
+    under_way = call(1, LEASE_US)
     assert broken(evidence(under_way, suppressed_at={"anna": NOON})) == set()
+
+
+def test_an_intent_for_somebody_who_is_suppressed_whenever_its_call_is_made() -> None:
+    for part in (0, 1):
+        late = INTENT._replace(part=part, suppressed=True)
+        assert broken(evidence(call(1), intents=[late])) == {"never to the suppressed"}
+    assert broken(evidence(call(1), intents=[INTENT])) == set()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"account": "paused"},
+        {"account": "suspended"},
+        {"account": "removed"},
+        {"run": "paused"},
+        {"run": "cancelled"},
+    ],
+    ids=str,
+)
+def test_an_intent_after_an_order_that_it_must_not_start(order: dict[str, str]) -> None:
+    start = INTENT._replace(**order)
+    assert broken(evidence(call(1), intents=[start])) == {"never against orders"}
+    further = start._replace(part=1)
+    assert broken(evidence(call(1), intents=[further])) == set(), "what has started may finish"
+
+
+def test_an_intent_after_everything_was_stopped() -> None:
+    for part in (0, 1):
+        late = INTENT._replace(part=part, stopped="an alarm")
+        assert broken(evidence(call(1), intents=[late])) == {"never against orders"}
+
+
+def test_accounts_that_go_on_by_themselves_are_not_paused() -> None:
+    for state in ("limit_reached", "cooling_down"):
+        assert broken(evidence(call(1), intents=[INTENT._replace(account=state)])) == set()
+
+
+def test_a_lane_that_is_taken_from_somebody_who_was_heard_of_just_now() -> None:
+    taking = TakingNote(NOON, 1, 2, LEASE_US - 1)
+    assert broken(evidence(call(1), takings=[taking])) == {"never by two"}
+    in_time = taking._replace(silent_us=LEASE_US)
+    assert broken(evidence(call(1), takings=[in_time])) == set()
 
 
 def test_a_call_under_an_old_generation() -> None:
@@ -194,9 +241,9 @@ def test_a_call_under_an_old_generation() -> None:
     ids=["stopped", "account", "campaign"],
 )
 def test_a_start_while_everything_should_be_silent(silence: Silence) -> None:
-    late = call(1, UNDER_WAY_US + 1)
+    late = call(1, LEASE_US + 1)
     assert broken(evidence(late, silences=[silence])) == {"never against orders"}
-    over = replace(silence, until_at=NOON + UNDER_WAY_US)
+    over = replace(silence, until_at=NOON + LEASE_US)
     assert broken(evidence(late, silences=[over])) == set()
 
 

@@ -4,8 +4,11 @@ The real engine passes exactly the seeds that its twin was played on, so what th
 is what was broken, and not the weather.
 """
 
+import inspect
 import logging
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 import structlog
@@ -15,8 +18,10 @@ from paceline.sim.simulation import Verdict, play
 from tests.sim.bid_twins import BID_TWINS
 from tests.sim.campaign_twins import CAMPAIGN_TWINS
 from tests.sim.defect_twins import DEFECT_TWINS
+from tests.sim.guard_twins import GUARD_TWINS
 from tests.sim.inbox_twins import INBOX_TWINS
 from tests.sim.journal_twins import JOURNAL_TWINS
+from tests.sim.lease_twins import LEASE_TWINS
 from tests.sim.reminder_twins import REMINDER_TWINS
 from tests.sim.rush_twins import RUSH_TWINS
 from tests.sim.signal_twins import SIGNAL_TWINS
@@ -37,6 +42,8 @@ ALL = (
     *RUSH_TWINS,
     *UPLOAD_TWINS,
     *DEFECT_TWINS,
+    *GUARD_TWINS,
+    *LEASE_TWINS,
 )
 
 
@@ -82,3 +89,19 @@ def test_a_broken_engine_is_caught_where_the_real_one_passes(twin: Twin) -> None
 
 def test_every_promise_has_an_engine_that_breaks_it() -> None:
     assert {twin.promise for twin in ALL} == set(CHECKS)
+
+
+def test_every_broken_engine_is_played() -> None:
+    """Whoever writes one and forgets to list it has shown nothing."""
+    written = {
+        f"{module.__name__}.{name}"
+        for path in Path(__file__).parent.glob("*twins.py")
+        if path.stem != "test_twins"
+        for module in [import_module(f"tests.sim.{path.stem}")]
+        for name, breaks in inspect.getmembers(module, inspect.isfunction)
+        if breaks.__module__ == module.__name__ and breaks.__name__ == name
+        if not name.startswith("_")
+        if list(inspect.signature(breaks).parameters) == ["patch"]
+    }
+    listed = {f"{twin.breaks.__module__}.{twin.breaks.__name__}" for twin in ALL}
+    assert written == listed

@@ -336,6 +336,7 @@ TWINS = (
     ),
     Twin(the_generation_is_not_asked, "never by two", RATE, 6),
     Twin(the_lease_is_never_doubted, "never by two", BUSY, 10, provokes=_a_store_that_hangs),
+    Twin(the_term_of_the_lease_is_ignored, "never by two", BUSY, 4, first=4),
     Twin(
         a_paused_account_goes_on,
         "never against orders",

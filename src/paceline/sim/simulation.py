@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
@@ -106,12 +106,13 @@ async def _play(
     # One machine has one clock, and a file has none of its own; a fleet's database has.
     database = clock.now if world.fleet else lambda: clock.now() + machine.us
     store = InMemoryStore(database)
+    notes = store.note(clock.now)
     try:
         stage = set_stage(world, faults, rng, clock, store, trace)
         if not world.fleet:
             stage.skews = {f"process-{n}": machine for n in range(world.processes)}
         await _perform(stage)
-        evidence = gathered(stage)
+        evidence = replace(gathered(stage), intents=notes.intents(), takings=notes.takings())
     finally:
         store.close()
     violations = tuple(judge(evidence))

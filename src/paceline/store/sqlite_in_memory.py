@@ -21,6 +21,7 @@ from paceline.engine.ports.path import LaneUnit
 from paceline.store import migrate
 from paceline.store.base import Context
 from paceline.store.failures_sqlite import SQLITE_ERRORS, SqlitePlace
+from paceline.store.noting import Notes
 from paceline.store.tx import Transaction
 
 _blank: list[sqlite3.Connection] = []
@@ -55,6 +56,10 @@ class InMemoryStore:
 
     def read(self) -> AbstractContextManager[Transaction]:
         return _Reading(self._connection, self._clock, self._place)
+
+    def note(self, true_now: Callable[[], Instant]) -> Notes:
+        """Have it noted from here on what was in force when."""
+        return Notes(self._driver, true_now, self._clock)
 
     def set_off(self, units: Sequence[LaneUnit]) -> None:
         """There is no way to a file that could be waited for otherwise."""

@@ -80,6 +80,36 @@ class TalkMoment(NamedTuple):
     """Ways in which nobody is answered."""
 
 
+class IntentNote(NamedTuple):
+    """An intent, and what stood in the tables when it was written."""
+
+    at: Instant
+    """True time."""
+    delivery_id: int
+    part: int
+    attempt: int
+    account_id: int
+    suppressed: bool
+    """Whether its target was."""
+    account: str
+    """The state of the account, or ``removed``."""
+    run: str
+    """The state of the run."""
+    stopped: str | None
+    """Why everything was, if it was."""
+
+
+class TakingNote(NamedTuple):
+    """A lane that was taken while it had another owner."""
+
+    at: Instant
+    """True time."""
+    account_id: int
+    generation: int
+    silent_us: int
+    """How long nothing had been heard of that owner, by the database's clock."""
+
+
 class Audit(Protocol):
     """Reads for ``verify`` that recount what the counters claim."""
 

@@ -11,6 +11,7 @@ from paceline.core.instants import Instant
 from paceline.core.policy import Policy
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import Delivery, Run
+from paceline.engine.ports.audit import IntentNote, TakingNote
 from paceline.providers.sandbox.effects import Effect
 from paceline.sim.attention import Table
 from paceline.sim.chronicle import Page
@@ -52,6 +53,10 @@ class Evidence:
     ended_at: Instant
     came_to_rest: bool
     """Whether everything had come to its end when the world did."""
+    intents: Sequence[IntentNote] = ()
+    """In the order in which they were written, with what was in force just then."""
+    takings: Sequence[TakingNote] = ()
+    """Lanes that were taken from somebody."""
     heard: Sequence[Heard] = ()
     """Answers that asked for time."""
     loaded: Sequence[Loaded] = ()

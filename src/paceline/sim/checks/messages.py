@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 
 from paceline.core.address import entries_for
-from paceline.core.states import DeliveryState
-from paceline.engine.leases import LEASE_US
+from paceline.core.instants import SECOND
+from paceline.core.states import DeliveryState, RunState
+from paceline.engine.ports.audit import IntentNote
 from paceline.sim.checks.evidence import OVER, Evidence, Violation, words
 
-UNDER_WAY_US = LEASE_US
-"""From an intent to its call at most: after a lease no call may begin under it."""
+UNDER_WAY_US = 15 * SECOND
+"""From an intent to its call at most, as the documentation has it: whoever hears of his commit so
+late that a lease is over by then, which lasts for 15 s, makes no call under it. How long an intent
+may come after what forbids it is another matter: not at all."""
+
+NOT_STARTING = ("paused", "suspended", "removed")
+"""Accounts of which nothing may start."""
 
 SHOWN = 20
 
@@ -69,7 +75,13 @@ def lost(evidence: Evidence) -> Iterator[Violation]:
 
 
 def to_the_suppressed(evidence: Evidence) -> Iterator[Violation]:
-    """Nobody is called for an address whose suppression was there before the intent could be."""
+    """No intent comes after the suppression of its address, and no call so late that its intent
+    must have."""
+    for intent in evidence.intents:
+        if intent.suppressed:
+            target = evidence.by_id[intent.delivery_id].target
+            text = f"{_named(intent)} was intended, but {target} was suppressed already"
+            yield Violation("never to the suppressed", text, intent.at, _concerns(evidence, intent))
     for call in evidence.calls:
         noted = evidence.suppressed_at
         since_at = min(
@@ -81,7 +93,19 @@ def to_the_suppressed(evidence: Evidence) -> Iterator[Violation]:
 
 
 def against_orders(evidence: Evidence) -> Iterator[Violation]:
-    """What was paused or stopped starts nothing; what has started may finish."""
+    """What was paused starts nothing; what has started may finish. Where everything was stopped
+    nothing more is intended at all."""
+    for intent in evidence.intents:
+        what = None
+        if intent.stopped is not None:
+            what = f"everything was stopped: {intent.stopped}"
+        elif intent.part == 0 and intent.account in NOT_STARTING:
+            what = f"its account was {intent.account}"
+        elif intent.part == 0 and intent.run != RunState.RUNNING:
+            what = f"its run was {intent.run}"
+        if what is not None:
+            text = f"{_named(intent)} was intended, but {what}"
+            yield Violation("never against orders", text, intent.at, _concerns(evidence, intent))
     for silence in evidence.silences:
         until_at = silence.until_at if silence.until_at is not None else evidence.ended_at
         for call in evidence.calls:
@@ -97,6 +121,14 @@ def against_orders(evidence: Evidence) -> Iterator[Violation]:
                 who = silence.account or silence.campaign or "everything"
                 text = f"{call.key} started at {call.at}, but {who} was stopped then"
                 yield Violation("never against orders", text, call.at, words(call))
+
+
+def _named(intent: IntentNote) -> str:
+    return f"attempt {intent.attempt} at part {intent.part} of delivery {intent.delivery_id}"
+
+
+def _concerns(evidence: Evidence, intent: IntentNote) -> tuple[str, ...]:
+    return (str(intent.delivery_id), evidence.accounts[intent.account_id])
 
 
 def stuck(evidence: Evidence) -> Iterator[Violation]:

@@ -6,8 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from paceline.core.instants import SECOND
 from paceline.sim.checks.evidence import Evidence, Violation, lasting_us, words
 from paceline.sim.witness import Seen
+
+LEASE_US = 15 * SECOND
+"""As the documentation has it."""
 
 
 def too_close(evidence: Evidence) -> Iterator[Violation]:
@@ -88,7 +92,14 @@ def _out_of_order(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violati
 
 def by_two(evidence: Evidence) -> Iterator[Violation]:
     """Whoever calls owns the lane in that very moment, and the message is that lane's: nobody has
-    taken over the one, nor the other. So it is with whoever uploads a file."""
+    taken over the one, nor the other. So it is with whoever uploads a file. And a lane is taken
+    from nobody of whom the database has heard, by its own clock, within the time of a lease.
+    """
+    for taking in evidence.takings:
+        if taking.silent_us < LEASE_US:
+            name = evidence.accounts[taking.account_id]
+            text = f"{name} was taken from whom the database had heard {taking.silent_us} us ago"
+            yield Violation("never by two", text, taking.at, (name,))
     for load in evidence.loaded:
         if load.owner != load.process:
             owner = "nobody" if load.owner is None else load.owner
