@@ -22,8 +22,16 @@ class Page(NamedTuple):
 
 
 def contacted(
-    tx: Tx, deliveries: Sequence[Delivery], since_at: Instant
+    tx: Tx, deliveries: Sequence[Delivery], since_at: Instant, now: Instant
 ) -> dict[str, tuple[Instant, ...]]:
-    """When the people these go to were written to since then, by their targets."""
+    """When the people these go to were written to since then, by their targets.
+
+    What was sent by a clock that is ahead of ours was sent by now, whatever it says: nobody sends
+    ahead of time, and the guard of an intent counts it as well.
+    """
     people = {row.target: row.contact_id for row in deliveries if row.contact_id is not None}
-    return tx.deliveries.contacted([row.target for row in deliveries], since_at, people)
+    found = tx.deliveries.contacted([row.target for row in deliveries], since_at, people)
+    return {
+        target: instants if instants[-1] <= now else tuple([min(at, now) for at in instants])
+        for target, instants in found.items()
+    }

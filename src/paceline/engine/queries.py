@@ -306,7 +306,7 @@ def _ask_of(tx: Tx, run: Run, delivery: Delivery, snapshot: Snapshot, now: Insta
     queue = RunQueue(run, snapshot.restored.account.id, policy, journal=None)
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
-        queue.contacted = contacted(tx, [delivery], since_at)
+        queue.contacted = contacted(tx, [delivery], since_at, now)
     return acquainted(tx, snapshot, delivery, queue.ask(delivery, queue.content_of(delivery)))
 
 

@@ -199,7 +199,7 @@ class RunQueue:
         if self._frequency is None or self._journal is None:
             return False
         since_at = now - self._frequency.per_us
-        found = await self._journal.read(lambda tx: contacted(tx, [delivery], since_at))
+        found = await self._journal.read(lambda tx: contacted(tx, [delivery], since_at, now))
         target = delivery.target
         instants = found.get(target, ())
         if instants[-1:] == self.contacted.get(target, ())[-1:]:
@@ -255,7 +255,7 @@ class RunQueue:
         found: Mapping[str, tuple[Instant, ...]] = {}
         if rows and self._frequency is not None:
             since_at = now - self._frequency.per_us
-            found = contacted(tx, rows, since_at)
+            found = contacted(tx, rows, since_at, now)
         return Page(rows, next_due_at, found, now, paced and self._claims is None)
 
     def _ahead(self, tx: Tx, own: list[Delivery]) -> list[Delivery]:

@@ -150,7 +150,7 @@ def _opens_at(tx: Tx, snapshot: Snapshot, run: Run, now: Instant) -> Instant | N
     queue = RunQueue(run, account_id, policy, journal=None)
     if policy.per_recipient is not None:
         since_at = now - policy.per_recipient.per_us
-        queue.contacted = contacted(tx, due, since_at)
+        queue.contacted = contacted(tx, due, since_at, now)
     ask = acquainted(tx, snapshot, due[0], queue.ask(due[0], queue.content_of(due[0])))
     verdict = Pacer(policy, snapshot.standing).verdict(now, snapshot.usage(), ask)
     if isinstance(verdict, Wait):

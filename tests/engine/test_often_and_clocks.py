@@ -1,0 +1,56 @@
+"""How often a person may be written to, by a clock that was set back: what was sent is ahead then,
+and the gate must say what the guard of the intent says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paceline.core.instants import MINUTE, SECOND
+from paceline.core.model import Target
+from paceline.engine.commands import accounts
+from paceline.engine.outbox import Outbox
+from tests.engine.test_clock_steps import SetClock
+from tests.engine.world import World
+from tests.engine.worlds import Worlds
+
+
+def test_whoever_was_written_to_by_a_clock_that_was_ahead_holds_up_nobody(
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = []
+    submit = Outbox.submit
+
+    async def counted(self: Outbox, intent: Any, begins: Any = None) -> bool:
+        passed = await submit(self, intent, begins)
+        if intent is not None and not passed:
+            refused.append(intent.delivery_id)
+        return passed
+
+    monkeypatch.setattr(Outbox, "submit", counted)
+
+    async def script(world: World) -> None:
+        slow = SetClock(world.clock)
+        slow.off_us = -MINUTE
+        for name in ("ann", "bob"):
+            world.account(name, policy={"per_recipient": "1/20s", "spacing": "4s"})
+        world.campaign(name="spring", targets=[Target("anna")])
+        world.campaign(name="summer", on=("bob",), targets=[Target("anna"), Target("ben")])
+        world.write(lambda tx: accounts.pause(tx, "bob", world.clock.now()))
+        await world.wait(2 * MINUTE)
+        process = world.process()
+        await world.until(lambda: len(world.sends()) == 1)
+        await process.stop()
+        first_at = world.sends()[0].called_at
+        world.write(lambda tx: accounts.resume(tx, "bob", world.clock.now()))
+        process = world.process(clock=slow)
+        await world.until(lambda: len(world.sends()) == 3)
+        anna, ben, again = world.sends()
+        assert [one.target for one in (anna, ben, again)] == ["anna", "ben", "anna"]
+        assert ben.called_at - first_at < 8 * SECOND, "he waits for nobody else's rest"
+        assert MINUTE < again.called_at - first_at < 2 * MINUTE, "by this clock not before"
+        assert not refused, "and nothing was asked for in vain"
+        await process.stop()
+
+    worlds.fresh().play(script)
