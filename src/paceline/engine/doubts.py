@@ -47,10 +47,12 @@ def record_presence(
         # Nobody has counted it as long as it was in doubt.
         look_at_bounces(tx, account, now, arrived=1)
     if whole:
+        # Whoever asks may have a clock that is behind that of whoever sent it: by that it was not
+        # sent before it was intended, and how long ago it was decides when anybody writes again.
         tx.deliveries.move(
             delivery.id,
             "accept",
-            at=now,
+            at=max([now, *(intent.intent_at for intent in tries[-1:])]),
             parts_done=delivery.parts_done + 1,
             provider_id=provider_id,
         )

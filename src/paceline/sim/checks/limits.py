@@ -107,13 +107,21 @@ def _too_often(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]
             recent = [
                 one
                 for one in earlier
-                if one.key != call.key and lasting_us(one, call) < frequency.per_us
+                if one.key != call.key and _since_us(one, call) < frequency.per_us
             ]
             if len(recent) >= frequency.count:
                 text = f"{call.key} is one too many for {call.target}: {frequency}"
                 yield Violation("never over", text, call.at, words(call))
         if evidence.was_taken(call):
             earlier.append(call)
+
+
+def _since_us(before: Seen, after: Seen) -> int:
+    """How long ago somebody was written to, as far as whoever writes now can know: of a call whose
+    caller has died nothing but its intent is written down."""
+    intent_at = before.facts.intent_at if before.facts is not None else None
+    since_at = before.clock_at if intent_at is None else min(before.clock_at, intent_at)
+    return max(after.at - before.at, after.clock_at - since_at)
 
 
 def impatient(evidence: Evidence) -> Iterator[Violation]:
