@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.core.instants import DAY, HOUR, MINUTE, SECOND
+from paceline.core.instants import DAY, MINUTE, SECOND
 from paceline.engine.ports import Tx
 from paceline.sim.atlas import draw_world
 from paceline.sim.checks import Evidence, Violation, judge
@@ -234,16 +234,17 @@ async def _set_clocks(stage: Stage) -> None:
     """
     weather, trace = stage.around.weather, stage.around.trace
     rng = stage.rng("clocks")
-    while weather.climate.step_every_us:
-        await asyncio.sleep(weather.after(weather.climate.step_every_us) / SECOND)
+    every_us, farthest_us, wrong_us = weather.climate.clock_steps(stage.world.lasts_us, rng)
+    while every_us:
+        await asyncio.sleep(weather.after(every_us) / SECOND)
         name = rng.choice(sorted(stage.skews))
         skew = stage.skews[name]
         right_us = skew.us
-        back_us = rng.randint(1, weather.climate.farthest_step_us)
+        back_us = rng.randint(1, farthest_us)
         skew.us -= back_us
         stage.spread_us = max(stage.spread_us, back_us + 2 * DRIFT_US)
         trace.note(name, "clock", f"is set back to {skew.us} us")
-        await asyncio.sleep(rng.randint(1, HOUR) / SECOND)
+        await asyncio.sleep(rng.randint(1, wrong_us) / SECOND)
         skew.us = right_us
         trace.note(name, "clock", "is right again")
 

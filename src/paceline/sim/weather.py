@@ -118,14 +118,33 @@ class Climate:
     away_us: int = 0
     standstill_us: int = 0
     step_every_us: int = 0
-    """How long, on average, between two settings of the clock; 0 for never."""
+    """How long, on average, between two settings of the clock; 0 for never. In a world that is too
+    short for a few of them all about them is less, in proportion."""
     farthest_step_us: int = 0
+    wrong_us: int = HOUR
+    """How long a clock stays wrong at most."""
     operator_every_us: int = 0
     deploy_every_us: int = 0
     """How long, on average, until all processes are stopped in good order; 0 for never."""
     restart_us: int = MINUTE
     """How long a crashed process stays away at most."""
 
+    def clock_steps(self, lasts_us: int, rng: random.Random) -> tuple[int, int, int]:
+        """How often clocks are set in a world, how far back, and for how long, at most.
+
+        In every other short world as seldom as in any, which is hardly ever: where clocks went
+        wrong nobody outside can tell much of what is to the second, and judges let it pass.
+        """
+        steps = (self.step_every_us, self.farthest_step_us, self.wrong_us)
+        long_us = STEPS * self.step_every_us
+        if lasts_us >= long_us or rng.random() < 0.5:
+            return steps
+        every_us, farthest_us, wrong_us = (us * lasts_us // long_us for us in steps)
+        return every_us, farthest_us, wrong_us
+
+
+STEPS = 3
+"""A world in which clocks are not set so many times on average is too short for what is far."""
 
 CLIMATES: dict[Faults, Climate] = {
     "none": Climate(),
