@@ -275,5 +275,5 @@ REMINDER_TWINS = (
     Twin(a_suspended_account_goes_on, "never from the thrown out", THROWN_OUT, 1),
     Twin(what_is_in_doubt_is_told_as_delivered, TOLD, DOUBTED, 1),
     Twin(nobody_hears_of_a_run_that_fell_short, TOLD, DOUBTED, 1),
-    Twin(whoever_stood_still_is_at_capacity, TOLD, CUT_SHORT, 1),
+    Twin(whoever_stood_still_is_at_capacity, TOLD, CUT_SHORT, 2, first=1),
 )

@@ -51,6 +51,22 @@ SLOW = quick({"rate": "2/min"}, targets=30)
 """A token takes longer than it takes to miss a process: a takeover comes in between."""
 RATE = quick({"rate": "20/min", "timeout": "10s"})
 PARTED = quick({"rate": "30/min", "timeout": "10s"}, parts=PARTS)
+APART = quick(
+    {"rate": "60/min", "timeout": "10s", "part_gap": "5s..9s", "concurrency": 3},
+    targets=24,
+    parts=PARTS,
+)
+"""Parts that keep a distance which their tokens would not make them keep."""
+_OFTEN = quick({"rate": "30/min", "timeout": "10s", "per_recipient": "1/20m"}, targets=12)
+OFTEN = replace(
+    _OFTEN,
+    mailings=tuple(
+        replace(mailing, name=name, audience="person", senders=mailing.senders[::order])
+        for mailing in _OFTEN.mailings
+        for name, order in (("news", 1), ("offer", -1))
+    ),
+)
+"""Two campaigns to the same people, who are written to by several accounts."""
 SPACED = quick({"spacing": "20s..2m"}, accounts=4, targets=24, mood="light")
 BATCHED = quick({"spacing": "2s", "batch": "4 then 90s"}, accounts=4, targets=60, mood="light")
 SOON = replace(quick({"rate": "20/min"}, mood="none"), calm_us=HOUR)

@@ -131,6 +131,35 @@ def test_one_more_than_a_week_has_room_for() -> None:
     assert broken(evidence(call(1), call(2, 7 * DAY), policy=policy)) == set()
 
 
+def test_somebody_who_is_written_to_too_often() -> None:
+    policy = {"per_recipient": "2/h"}
+    calls = [call(1), call(2, MINUTE), call(3, HOUR - 1)]
+    assert broken(evidence(*calls, policy=policy)) == {"never over"}
+    assert broken(evidence(*calls[:2], call(3, HOUR), policy=policy)) == set()
+    assert broken(evidence(*calls[:2], call(3, HOUR - 1, target="ben"), policy=policy)) == set()
+    answer = call(3, HOUR - 1, reply=True)
+    assert broken(evidence(*calls[:2], answer, policy=policy)) == set(), "it was asked for"
+    parts = [*calls[:2], call(2, 2 * MINUTE, part=1)]
+    found = broken(evidence(*parts, policy=policy, parts={(1, 1): 1}))
+    assert found == set(), "a message is one, however many parts it has"
+
+
+def test_a_call_whose_caller_died_is_as_old_as_its_intent() -> None:
+    first = call(1, intent_at=NOON - 3 * SECOND)
+    policy = {"per_recipient": "1/h"}
+    assert broken(evidence(first, call(2, HOUR - 3 * SECOND), policy=policy)) == set()
+    soon = call(2, HOUR - 3 * SECOND - 1)
+    assert broken(evidence(first, soon, policy=policy)) == {"never over"}
+
+
+def test_whoever_did_not_get_a_message_was_not_written_to() -> None:
+    calls = [call(1), call(2, MINUTE)]
+    failed = [replace(DELIVERY, id=1, state=DeliveryState.FAILED), replace(DELIVERY, id=2)]
+    refused = [effect(calls[0], accepted=False, answer="rejected"), effect(calls[1])]
+    given = {"policy": {"per_recipient": "1/h"}, "deliveries": failed, "effects": refused}
+    assert broken(evidence(*calls, **given)) == set()
+
+
 @pytest.mark.parametrize(
     ("hour", "found"), [(8, {"never out of hours"}), (9, set()), (18, {"never out of hours"})]
 )
@@ -155,6 +184,28 @@ def test_a_gap_that_was_drawn_is_kept() -> None:
     assert broken(evidence(before, call(2, 7 * SECOND - 1), policy=policy)) == {"never too close"}
     assert broken(evidence(before, call(2, 7 * SECOND), policy=policy)) == set()
     assert broken(evidence(before, call(2, 1, reply=True), policy=policy)) == set()
+
+
+def test_parts_keep_a_gap_of_their_own() -> None:
+    policy = {"part_gap": "5s..9s", "spacing": "30s"}
+    first, soon = call(1, gap_us=30 * SECOND), call(1, 5 * SECOND - 1, part=1)
+    in_time = call(1, 5 * SECOND, part=1)
+    assert broken(evidence(first, soon, policy=policy)) == {"never too close"}
+    assert broken(evidence(first, in_time, policy=policy)) == set(), "spacing is between messages"
+
+
+def test_a_message_beside_it_excuses_no_part() -> None:
+    """Neither from the gap to the part before it, nor from that to another's message, but where
+    several may be under way: then the parts of each go their own way."""
+    several = {"part_gap": "5s..9s", "spacing": "2s", "concurrency": 2}
+    first, other = call(1, gap_us=2 * SECOND), call(2, 3 * SECOND, gap_us=2 * SECOND)
+    soon, in_time = call(1, 4 * SECOND, part=1), call(1, 5 * SECOND, part=1)
+    sent = {"parts": {(1, 1): 1}}
+    assert broken(evidence(first, other, soon, policy=several, **sent)) == {"never too close"}
+    assert broken(evidence(first, other, in_time, policy=several, **sent)) == set()
+    alone = {**several, "concurrency": 1}
+    found = broken(evidence(first, call(2, 4 * SECOND), in_time, policy=alone, **sent))
+    assert found == {"never too close"}
 
 
 def test_a_call_beside_another_where_one_may_be_under_way() -> None:

@@ -12,8 +12,8 @@ import pytest
 from paceline.core.instants import HOUR, MINUTE, SECOND
 from paceline.sim.many import _quiet
 from paceline.sim.simulation import Verdict, play, simulate
-from paceline.sim.weather import CLIMATES, Call, Faults
-from tests.sim.small import quick
+from paceline.sim.weather import CLIMATES, Call, Climate, Faults
+from tests.sim.small import OFTEN, quick
 
 FOUND: list[tuple[str, Faults, int, str]] = [
     (
@@ -56,9 +56,26 @@ def played(world: str, faults: Faults, seed: int) -> Verdict:
         return simulate(seed, world=world, faults=faults)
 
 
+def _seldom(climate: Climate, *_: object) -> tuple[int, int, int]:
+    return climate.step_every_us, climate.farthest_step_us, climate.wrong_us
+
+
 @pytest.mark.parametrize(("world", "faults", "seed", "what"), FOUND)
-def test_what_was_found_stays_mended(world: str, faults: Faults, seed: int, what: str) -> None:
+def test_what_was_found_stays_mended(
+    world: str, faults: Faults, seed: int, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they were found: when clocks were hardly ever set in worlds of minutes."""
+    monkeypatch.setattr(Climate, "clock_steps", _seldom)
     assert played(world, faults, seed).violations == (), what
+
+
+def test_what_a_slow_clock_finds_is_not_taken_for_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message in doubt was found by a process whose clock was minutes behind, and its recipient
+    was written to again by as many minutes too soon."""
+    slow = replace(CLIMATES["heavy"], slow=1 / 4, slowest_us=6 * SECOND)
+    monkeypatch.setitem(CLIMATES, "heavy", slow)
+    with _quiet():
+        assert play(5, OFTEN, "heavy").violations == ()
 
 
 def test_a_doubt_whose_call_may_live_is_not_waited_for_again_by_every_lane() -> None:

@@ -13,9 +13,10 @@ from unittest.mock import ANY
 
 import pytest
 
-from paceline.core import gates
+from paceline.core import frequency_gate, gates
 from paceline.core import outcome as outcomes
 from paceline.core import usage as usages
+from paceline.core.durations import Span
 from paceline.core.instants import SECOND
 from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.usage import Usage
@@ -37,10 +38,12 @@ from paceline.sim.worlds import World
 from paceline.store import ledger, path, path_sqlite
 from tests.sim.evidence import replace as replaced
 from tests.sim.small import (
+    APART,
     BATCHED,
     BUSY,
     CAPPED,
     CLOSING,
+    OFTEN,
     ORDERED,
     PARTED,
     PICTURES,
@@ -172,6 +175,12 @@ def pace_is_counted_from_the_intent(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(usages, "started", lambda usage, *_, **__: usage)
 
 
+def nobody_asks_when_somebody_was_written_to(patch: pytest.MonkeyPatch) -> None:
+    """Neither before a message is chosen nor in its intent."""
+    patch.setattr(frequency_gate.FrequencyGate, "earliest", lambda _, at, *rest: at)
+    patch.setattr(path, "spared", lambda _, units: units)
+
+
 # ---------------------------------------------------------------------- never impatient, wasteful
 
 
@@ -216,6 +225,15 @@ def a_part_that_failed_is_left_out(patch: pytest.MonkeyPatch) -> None:
         return replaced(settlement(flight, *rest), parts_done=next_part)
 
     patch.setattr(settling, "_settlement", onwards)
+
+
+def parts_follow_at_once(patch: pytest.MonkeyPatch) -> None:
+    draw = Span.draw
+
+    def nothing(self: Span, rng: Any) -> int:
+        return 0 if self == Span.parse("5s..9s") else draw(self, rng)
+
+    patch.setattr(Span, "draw", nothing)
 
 
 # ---------------------------------------------------------------------- never to the suppressed
@@ -320,6 +338,7 @@ TWINS = (
     Twin(usage_is_forgotten_at_a_restart, "never over", SLOW, 4),
     Twin(caps_are_counted_from_memory_only, "never over", CAPPED, 4),
     Twin(pace_is_counted_from_the_intent, "never over", RATE, 2),
+    Twin(nobody_asks_when_somebody_was_written_to, "never over", OFTEN, 2),
     Twin(nobody_waits_when_asked_to, "never impatient", THROTTLED, 2),
     Twin(files_are_uploaded_for_every_message, "never wasteful", PICTURES, 1),
     Twin(hours_are_asked_only_at_the_claim, "never out of hours", CLOSING, 8, provokes=_slow_store),
@@ -327,6 +346,7 @@ TWINS = (
     Twin(spacing_is_redrawn_at_a_restart, "never too close", SPACED, 4),
     Twin(the_batch_begins_anew_at_a_restart, "never too close", BATCHED, 4),
     Twin(a_part_that_failed_is_left_out, "never too close", PARTED, 2),
+    Twin(parts_follow_at_once, "never too close", APART, 2),
     Twin(
         suppression_is_asked_only_at_the_plan,
         "never to the suppressed",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from paceline.core.instants import SECOND
+from paceline.core.policy import Policy
 from paceline.sim.checks.evidence import Evidence, Violation, lasting_us, words
 from paceline.sim.witness import Seen
 
@@ -20,6 +21,7 @@ def too_close(evidence: Evidence) -> Iterator[Violation]:
     for calls in evidence.by_account.values():
         yield from _at_once(evidence, calls)
         yield from _closer_than_drawn(evidence, calls)
+        yield from _parts_too_close(evidence, calls)
         yield from _without_a_pause(evidence, calls)
         yield from _out_of_order(evidence, calls)
 
@@ -37,14 +39,15 @@ def _at_once(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
 
 
 def _paced(evidence: Evidence, calls: Sequence[Seen]) -> list[Seen]:
-    """Whatever keeps a distance: replies do not, and later parts have a gap of their own."""
+    """Whatever keeps a distance: replies do not, and further parts have a gap of their own
+    (``_parts_too_close``)."""
     return [call for call in calls if call.facts is not None and not call.facts.reply]
 
 
 def _closer_than_drawn(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
     for before, call in pairwise(_paced(evidence, calls)):
         policy = evidence.policy_of(call)
-        if policy is None or _goes_on(before, call):
+        if policy is None or _goes_on(policy, before, call):
             continue
         low_us = policy.spacing.low_us if policy.spacing is not None else 0
         needed_us = max(low_us, policy.min_gap_us, before.gap_us)
@@ -58,9 +61,27 @@ def _closer_than_drawn(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Vi
             yield Violation("never too close", text, call.at, words(call))
 
 
-def _goes_on(before: Seen, call: Seen) -> bool:
-    """Whether a call sends a further part of a message that has begun."""
-    return call.part > 0 and call.facts is not None and before is not call
+def _goes_on(policy: Policy, before: Seen, call: Seen) -> bool:
+    """Whether a call sends a further part of a message that is on its way: right after the part
+    before it, or between the messages that may be under way beside it."""
+    if call.part == 0:
+        return False
+    return policy.concurrency > 1 or before.delivery_id == call.delivery_id
+
+
+def _parts_too_close(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
+    """The parts of one message keep their own distance, whatever is sent between them."""
+    latest: dict[tuple[int, int], Seen] = {}
+    for call in calls:
+        policy, before = evidence.policy_of(call), latest.get((call.delivery_id, call.part - 1))
+        latest[call.delivery_id, call.part] = call
+        if policy is None or before is None or lasting_us(before, call) >= policy.part_gap.low_us:
+            continue
+        text = (
+            f"{call.key} went {lasting_us(before, call)} us after the part before it on "
+            f"{call.account}; between parts there are {policy.part_gap.low_us} us"
+        )
+        yield Violation("never too close", text, call.at, words(call))
 
 
 def _without_a_pause(evidence: Evidence, calls: Sequence[Seen]) -> Iterator[Violation]:
