@@ -45,6 +45,8 @@ def add(app: App, name: str, provider: str, options: Mapping[str, Any]) -> str:
     with app.store.write() as tx:
         new = NewAccount(name, provider, "anna@shop.example", options)
         account = accounts.add(tx, new, app.house, app.clock.now())
+    # In a transaction of its own: the fence comes before the first write.
+    with app.store.write() as tx:
         secret = hooking.ensure_secret(tx, app.providers, account)
     return hooking.url_of("", account, secret)
 
