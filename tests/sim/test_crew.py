@@ -83,7 +83,9 @@ def playing(folder: Path) -> Iterator[Playing]:
         handles: list[int] = []
         try:
             for _ in range(2):
-                numbers.append(int(command.stdout.readline()))
+                told = command.stdout.readline()
+                assert told.strip().isdigit(), command.communicate(timeout=SOON_S)
+                numbers.append(int(told))
                 handles.append(os.pidfd_open(numbers[-1]))
             assert len({*numbers, command.pid}) == 3
             yield Playing(command, handles)
