@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paceline.core.instants import HOUR
 from paceline.core.states import DeliveryState
 from paceline.engine.ports import LedgerRow
 from paceline.sim.checks import Evidence
@@ -61,6 +62,16 @@ def test_a_follow_up_is_judged_by_wrong_clocks_no_further_than_they_were_wrong()
     early = call(2, MINUTE - SECOND, clock_at=NOON + MINUTE)
     assert broken(two_steps(call(1), early)) == STEP
     assert broken(two_steps(call(1), early, spread_us=SECOND)) == set()
+
+
+def test_a_follow_up_that_has_begun_goes_on_when_its_clock_is_set_back() -> None:
+    """It began in time by the clocks of both, and these were set in between."""
+    begun = call(2, MINUTE - SECOND, clock_at=NOON + MINUTE)
+    further = call(2, MINUTE - 1, part=1, clock_at=NOON)
+    parts = {(1, 1): 1, (1, 2): 2}
+    assert broken(two_steps(call(1), begun, further, spread_us=HOUR, parts=parts)) == set()
+    early = two_steps(call(1), replace(begun, clock_at=NOON), further, spread_us=HOUR, parts=parts)
+    assert broken(early) == STEP
 
 
 def test_a_follow_up_that_was_skipped_for_nothing() -> None:
