@@ -22,7 +22,6 @@ from paceline.core.outcome import Outcome, OutcomeKind
 from paceline.core.usage import Usage
 from paceline.engine import (
     calls,
-    lane,
     leases,
     media,
     memory,
@@ -320,12 +319,12 @@ def nobody_takes_stock_after_a_crash(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_parked_lane_is_never_woken(patch: pytest.MonkeyPatch) -> None:
-    park = lane.Lane._park
+    park = outbox.Outbox.park
 
-    async def for_ever(self: lane.Lane, wake_at: int | None) -> Any:
-        return await park(self, None)
+    async def for_ever(self: outbox.Outbox, rest: Any) -> Any:
+        return await park(self, replaced(rest, delay_us=None))
 
-    patch.setattr(lane.Lane, "_park", for_ever)
+    patch.setattr(outbox.Outbox, "park", for_ever)
 
 
 TWINS = (
