@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any, NoReturn
 
 import pytest
@@ -52,8 +53,10 @@ def test_a_judge_that_fails_loses_neither_the_report_nor_the_other_seeds(
 
 
 def test_a_supervisor_that_fails_is_told_with_what_led_to_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Once, and not by every process and keeper that went down with it as well."""
+
     async def amiss(_: Any) -> NoReturn:
         raise LookupError("no work")
 
@@ -62,6 +65,8 @@ def test_a_supervisor_that_fails_is_told_with_what_led_to_it(
     told = the_defect(broken)
     assert "LookupError: no work" in told and "engine/station.py:" in told
     assert broken.events > 0 and "process-0  starts" in broken.excerpts[0][0]
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_a_world_that_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

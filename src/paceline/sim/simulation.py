@@ -113,6 +113,11 @@ async def _play(
             stage.skews = {f"process-{n}": machine for n in range(world.processes)}
         await _perform(stage)
         evidence = replace(gathered(stage), intents=notes.intents(), takings=notes.takings())
+    except BaseException:
+        # What comes out tells it. What goes down with the world would be told of whenever its
+        # remains are collected, in the middle of anything else.
+        loop.set_exception_handler(lambda *_: None)
+        raise
     finally:
         store.close()
     violations = tuple(judge(evidence))
