@@ -26,6 +26,7 @@ SOON_S = 15
 
 STORY = """
 import os
+import signal
 import sys
 from paceline.__main__ import run
 from paceline.sim import many, simulation
@@ -37,6 +38,8 @@ def telling(seed, **how):
 many.simulate = telling  # in the workers as well: they import this file
 
 if __name__ == "__main__":
+    # Whoever is started in the background of a shell is deaf to it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["paceline", "simulate", "--world", "mail", "--seeds", "8", "--workers", "2"]
     sys.exit(run())
 """
