@@ -6,8 +6,9 @@ The order of events is forced by the database's own locks, as in ``test_races``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Barrier
 from typing import Any
 
@@ -19,7 +20,7 @@ from paceline.engine.catalogue import Catalogue
 from paceline.engine.commands import accounts
 from paceline.engine.commands.accounts import House
 from paceline.engine.pooling import OUT_OF_SERVICE
-from paceline.engine.ports import Tx
+from paceline.engine.ports import Tx, Work
 from paceline.engine.settling import Aftermath
 from paceline.providers.registry import Registry
 from paceline.store.accounts import Accounts
@@ -50,6 +51,22 @@ from tests.store.test_races import _in_transaction, _until_somebody_waits, pool
 __all__ = ["pool", "strict"]
 
 
+@contextmanager
+def _beside(
+    scene: Scene, pool: ThreadPoolExecutor, patch: pytest.MonkeyPatch, other: Work[object]
+) -> Iterator[None]:
+    """Somebody else's transaction, begun when this one is about to give back what it has."""
+    others: list[Future[object]] = []
+
+    def meet() -> None:
+        others.append(pool.submit(_in_transaction, scene, other))
+        as_far_as_it_gets(scene, others[0])
+
+    when_one_gives_back(patch, meet)
+    yield
+    others[0].result()
+
+
 @pytest.mark.parametrize("other", [found, told, settled, wakes_all])
 @pytest.mark.parametrize("way", WAYS)
 def test_two_of_one_pool_are_stopped_at_once(
@@ -59,17 +76,10 @@ def test_two_of_one_pool_are_stopped_at_once(
     way: Way,
     other: Way,
 ) -> None:
-    scene, others = postgres_scene, list[Future[object]]()
+    scene = postgres_scene
     ann, ben = members(scene)
-
-    def meet() -> None:
-        others.append(pool.submit(_in_transaction, scene, lambda tx: other(tx, ann)))
-        as_far_as_it_gets(scene, others[0])
-
-    when_one_gives_back(strict, meet)
-    with scene.store.write() as tx:
+    with _beside(scene, pool, strict, lambda tx: other(tx, ann)), scene.store.write() as tx:
         way(tx, ben)
-    others[0].result()
     with scene.store.read() as tx:
         stopped = [tx.accounts.get(one.id).state in OUT_OF_SERVICE for one in (ann, ben)]
         waiting_with = [tx.deliveries.get(one.waits).account_id for one in (ann, ben)]
@@ -155,17 +165,10 @@ def test_the_same_account_is_stopped_by_two(
     pooled: bool,
 ) -> None:
     """Both hold its lane before they change its row."""
-    scene, others = postgres_scene, list[Future[object]]()
+    scene = postgres_scene
     _, ben = several(scene, 2, pooled=pooled)
-
-    def meet() -> None:
-        others.append(pool.submit(_in_transaction, scene, lambda tx: other(tx, ben.again)))
-        as_far_as_it_gets(scene, others[0])
-
-    when_one_gives_back(strict, meet)
-    with scene.store.write() as tx:
+    with _beside(scene, pool, strict, lambda tx: other(tx, ben.again)), scene.store.write() as tx:
         way(tx, ben)
-    others[0].result()
     with scene.store.read() as tx:
         assert tx.accounts.get(ben.id).state in OUT_OF_SERVICE
         assert tx.deliveries.get(ben.waits).account_id == (None if pooled else ben.id)
